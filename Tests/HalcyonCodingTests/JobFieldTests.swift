@@ -1,3 +1,4 @@
+import Formats
 import HalcyonCoding
 import HalcyonModel
 import Testing
@@ -179,10 +180,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("30", Job.Deadline.after(30)), ("0", .after(0)), ("0.25", .after(0.25)), ("315360000", .after(315_360_000)),
+        ("30", Job.Time.after(30)), ("0", .after(0)), ("0.25", .after(0.25)), ("315360000", .after(315_360_000)),
         (#""2026-11-21T10:31:07Z""#, .at(1_795_257_067)), (#""2026-11-21T12:31:07.5+02:00""#, .at(1_795_257_067.5)),
     ])
-    func readsDeadlinesAsSecondsOrTimestamps(json: String, deadline: Job.Deadline) throws {
+    func readsDeadlinesAsSecondsOrTimestamps(json: String, deadline: Job.Time) throws {
         #expect(try read(#""deadline":\#(json)"#).deadline == deadline)
     }
 
@@ -194,13 +195,87 @@ import Testing
         #expect(try #require(rejection(#""deadline":\#(json)"#)).failure.message.hasPrefix("deadline: expected "))
     }
 
+    @Test func readsTheStartOfJobs() throws {
+        #expect(try read(#""width":4"#).notBefore == nil)
+        #expect(try read(#""notBefore":30"#).notBefore == .after(30))
+        #expect(try read(#""notBefore":"2001-01-01T00:00:00Z""#).notBefore == .at(978_307_200))
+        #expect(try read(#""notBefore":2592000"#).notBefore == .after(2_592_000))
+        let distant = Timestamp(seconds: Timestamp.now.seconds + 2_592_060).rfc3339
+        for json in ["2592001", "\"\(distant)\""] {
+            #expect(
+                try #require(rejection(#""notBefore":\#(json)"#)).failure.message
+                    == "notBefore: is too far ahead; at most 2592000 seconds (schedule.maximumDelay) are allowed")
+        }
+        var reader = JobDecoder()
+        reader.maximumDelay = 10
+        #expect(rejection(#""notBefore":11"#, by: reader) != nil && rejection(#""notBefore":10"#, by: reader) == nil)
+    }
+
+    @Test func deadlinesInSecondsCountFromTheStart() throws {
+        func end(_ fields: String) throws -> Double? { (try read(fields) as Job).end(submitted: 1000) }
+        #expect(try end(#""deadline":30"#) == 1030)
+        #expect(try end(#""notBefore":60,"deadline":30"#) == 1090)
+        #expect(try end(#""notBefore":"1970-01-01T00:00:10Z","deadline":30"#) == 1030)
+        #expect(try end(#""notBefore":60,"deadline":"1970-01-01T00:17:00Z""#) == 1020)
+        #expect(try end(#""notBefore":60"#) == nil)
+    }
+
+    @Test func prefetchHasNoOutputs() throws {
+        let job: Job = try read(#""width":4,"variants":[{"name":"a"},{}],"prefetch":true"#)
+        #expect(job.isPrefetch && job.variants.isEmpty && job.names.isEmpty && job.keys.isEmpty)
+        #expect(try !read(#""prefetch":false"#).isPrefetch)
+        var reader = JobDecoder()
+        reader.fallback = .initials(try Initials("A"))
+        #expect(
+            try reader.read(Array(#"{"source":"http://h/a","prefetch":true}"#.utf8), defaultID: "").job.fallback == nil)
+        for fields in [
+            #""delivery":"inline""#, #""delivery":{"put":"https://h/"}"#, #""cache":{"source":false}"#,
+            #""cache":{"onlyIfCached":true}"#,
+        ] {
+            let failure = try #require(rejection(#""prefetch":true,\#(fields)"#)).failure
+            #expect(failure.code == .invalidJob && failure.message.hasPrefix("prefetch: "), "\(failure.message)")
+        }
+        // The outputs are checked all the same.
+        #expect(rejection(#""prefetch":true,"width":-1"#) != nil)
+    }
+
+    @Test func readsRefreshRules() throws {
+        #expect(try read(#""width":4"#).refresh == nil)
+        #expect(try read(#""refresh":"beforeExpiry""#).refresh == .beforeExpiry)
+        #expect(try read(#""refresh":10"#).refresh == .every(10))
+        for json in ["9.99", "31536001", "\"soon\"", "true"] {
+            #expect(
+                try #require(rejection(#""refresh":\#(json)"#)).failure.message.hasPrefix("refresh: expected "))
+        }
+        for fields in [
+            #""prefetch":true"#, #""cache":{"memory":false}"#, #""cache":{"onlyIfCached":true}"#, #""maxAge":-1"#,
+        ] {
+            let failure = try #require(rejection(#""refresh":60,\#(fields)"#)).failure
+            #expect(failure.code == .invalidJob && failure.message.hasPrefix("refresh: "), "\(failure.message)")
+        }
+    }
+
+    @Test func refreshingReportsToNobody() throws {
+        let fields =
+            #""id":"a","width":4,"refresh":60,"notBefore":5,"deadline":9,"slot":"s","batch":"b","webhook":"w","#
+            + #""metadata":1,"delivery":"inline","fallback":"initials:A","tenant":"t","tags":["x"],"maxAge":60"#
+        let job: Job = try read(fields)
+        let refresh = job.refreshing(as: "r")
+        #expect(refresh.id == "r" && refresh.cache.reload && refresh.keys == job.keys && refresh.refresh == .every(60))
+        #expect(refresh.tenant == "t" && refresh.tags == ["x"] && refresh.maxAge == 60)
+        #expect(refresh.batch == nil && refresh.webhook == nil && refresh.slot == nil && refresh.fallback == nil)
+        #expect(refresh.notBefore == nil && refresh.deadline == nil && refresh.delivery == .reference)
+        #expect(refresh.echo == Job.PassthroughMetadata())
+    }
+
     static let everyField = [
         "id", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay",
         "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless",
         "effort", "progressive", "stripMetadata", "keepProfile", "frames", "blurhash", "dominantColor", "variants",
         "partial",
-        "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "deadline", "metadata",
-        "placeholder", "altText", "webhook", "priority", "preset",
+        "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "prefetch", "refresh",
+        "notBefore",
+        "deadline", "metadata", "placeholder", "altText", "webhook", "priority", "preset",
     ]
 
     @Test(arguments: everyField) func treatsNullAsAbsent(field: String) throws {
@@ -269,7 +344,7 @@ import Testing
     }
 
     @Test func relativeDeadlineStartsAtSubmission() {
-        #expect(Job.Deadline.after(30).moment(submitted: 1000) == 1030)
-        #expect(Job.Deadline.at(500).moment(submitted: 1000) == 500)
+        #expect(Job.Time.after(30).moment(from: 1000) == 1030)
+        #expect(Job.Time.at(500).moment(from: 1000) == 500)
     }
 }

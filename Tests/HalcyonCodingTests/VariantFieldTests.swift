@@ -131,8 +131,9 @@ import Testing
     }
 
     @Test(arguments: [
-        "id", "source", "variants", "maxAge", "delivery", "deadline", "metadata", "placeholder", "altText", "priority",
-        "tags", "headers", "cache", "slot", "generation", "webhook", "tenant",
+        "id", "source", "variants", "maxAge", "delivery", "prefetch", "refresh", "notBefore", "deadline", "metadata",
+        "placeholder",
+        "altText", "priority", "tags", "headers", "cache", "slot", "generation", "webhook", "tenant",
     ])
     func rejectsJobFieldsInVariants(name: String) throws {
         for isStrict in [true, false] {

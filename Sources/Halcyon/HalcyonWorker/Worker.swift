@@ -34,6 +34,8 @@ public final class Worker: Sendable {
     private let service: RenderService
     private let health: Watchdog
     private let refusals: Refusals
+    /// The task that submits refreshes.
+    private let refreshing: Task<Void, Never>
     private let heartbeat: Heartbeat
 
     /// Starts a worker. It waits for servers that are unavailable instead of failing.
@@ -187,6 +189,11 @@ public final class Worker: Sendable {
         let decoder = DecodeStage(
             reader: options.reader.withExtensions(options.extensions, options.providers).withPresets(presets),
             topics: options.topics, tenants: options.tenants)
+        let refresher = ResultRefresher(
+            store: RefreshStore(redis, topics: options.topics, options: options.refresh), options: options.refresh,
+            results: results, decoder: decoder, producer: producer, topics: options.topics,
+            metrics: RefreshMetrics(metrics), log: log, errors: errors(of: "refreshes"))
+        refreshing = Task { await refresher.run() }
         let pipeline = JobPipeline(
             decoder: decoder, presets: presets,
             lookup: lookup,
@@ -209,7 +216,7 @@ public final class Worker: Sendable {
             retries: RetryScheduler(options.retries, options.topics),
             tracing: tracer.map { JobTracing(tracer: $0, group: options.group) },
             report: JobReport(metrics: WorkerMetrics(metrics), topics: options.topics, log: log),
-            batches: BatchReporter(tracker: tracker))
+            batches: BatchReporter(tracker: tracker), refresher: refresher)
         consumer = JobConsumer(
             options: options.consumer, commits: transactional ?? AsyncOffsetCommitter(), log: log, metrics: metrics,
             onEnd: onEnd, flow: decoder.flow
@@ -254,6 +261,7 @@ public final class Worker: Sendable {
 
     private func close(flushingFor limit: Duration) async {
         health.close()
+        refreshing.cancel()
         await heartbeat.deregister()
         await tracker.shutdown(gracePeriod: limit)
         await batches.close()
@@ -266,6 +274,7 @@ public final class Worker: Sendable {
         await loader.close()
         await transactional?.close()
         await producer.close(flushingFor: limit)
+        await refreshing.value
         await resultStore?.close(within: max(limit, .seconds(5)))
         await results.close()
         slotListener.cancel()

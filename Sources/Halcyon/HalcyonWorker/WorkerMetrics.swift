@@ -10,6 +10,8 @@ struct WorkerMetrics: Sendable {
     private let lookups: (hits: Counter, misses: Counter)
     /// The number of unknown top-level fields in jobs.
     let unknownFields: Counter
+    /// The number of times that a job was written to a delay topic, to wait for its start.
+    let scheduled: Counter
 
     /// The mechanism by which a job is retried.
     enum RetryMechanism: String, CaseIterable {
@@ -55,6 +57,8 @@ struct WorkerMetrics: Sendable {
         self.lookups = (lookups("hit"), lookups("miss"))
         unknownFields = metrics.counter(
             "halcyon_unknown_fields_total", help: "Unknown top-level fields in jobs.")
+        scheduled = metrics.counter(
+            "halcyon_scheduled_total", help: "Jobs written to a delay topic, where they wait for their start.")
     }
 
     /// Counts a job that ended with an event.

@@ -57,6 +57,8 @@ public struct WorkerOptions: Sendable {
     public var fetchesWithoutLeases = 32
     /// The options of the leases that coordinate work with other workers.
     public var leases = LeaseOptions()
+    /// The budgets and times of refreshes.
+    public var refresh = RefreshOptions()
     /// The options of batches.
     public var batches = BatchOptions()
     /// The limits of the tracker of batches, and its commit settings.

@@ -96,10 +96,12 @@ import Testing
 
     @Test func topicsAreNamedByTheirDelay() {
         let delays: [Duration] = [.milliseconds(250), .milliseconds(1500), .seconds(10), .seconds(90), .seconds(3600)]
-        let topics = Topics(prefix: "p.", retryDelays: delays, webhookDelays: [.seconds(10), .seconds(3600)])
+        let topics = Topics(
+            prefix: "p.", retryDelays: delays, startDelays: [.seconds(1), .seconds(120)],
+            webhookDelays: [.seconds(10), .seconds(3600)])
         #expect(topics.retries == ["p.retry.250ms", "p.retry.1500ms", "p.retry.10s", "p.retry.90s", "p.retry.60m"])
         #expect(
-            topics.taken == topics.lanes + topics.retries
+            topics.taken == topics.lanes + topics.retries + ["p.delay.1s", "p.delay.2m"]
                 && topics.all == topics.taken
                     + ["p.events", "p.webhooks.10s", "p.webhooks.60m", "p.dead", "p.control", "p.batches"]
         )

@@ -47,6 +47,8 @@ extension RandomJobs {
             ]
         ),
         ("priority", ["high", "normal", "low"]),
+        ("prefetch", [false, nil]), ("refresh", [nil]),
+        ("notBefore", [0, 30, 0.25, 2_592_000, "2001-11-21T12:00:00Z"]),
         ("deadline", [0, 30, 0.25, 315_360_000, "2026-11-21T12:00:00Z", "2026-11-21 12:00:60.25+05:30"]),
         ("metadata", [nil, ["n": [1, 2.5, true, nil, "é"]], "text"]),
         ("placeholder", [nil, false]),
@@ -229,6 +231,8 @@ extension RandomJobs {
             ]
         ),
         ("priority", ["urgent", 1, "HIGH", nil]),
+        ("prefetch", ["true", 1, []]), ("refresh", [true, 9.9, 31_536_001, "", "beforeexpiry", [60]]),
+        ("notBefore", [-1, 315_360_001, "", "30", "2026-11-21", true, [30]]),
         (
             "deadline",
             [

@@ -81,8 +81,9 @@ struct RandomJobs {
 
     /// Fields of a job that variants cannot have.
     private static let jobFields: Set<String> = [
-        "id", "maxAge", "delivery", "priority", "deadline", "metadata", "placeholder", "altText", "tags", "headers",
-        "cache",
+        "id", "maxAge", "delivery", "priority", "prefetch", "refresh", "notBefore", "deadline", "metadata",
+        "placeholder", "altText",
+        "tags", "headers", "cache",
         "slot", "generation", "batch", "webhook", "tenant", "alternatives", "fallback", "preset",
     ]
 

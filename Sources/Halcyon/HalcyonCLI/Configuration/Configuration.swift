@@ -40,6 +40,7 @@ struct Configuration {
             throw ConfigurationError("images.formats: expected at least one format")
         }
         try Self.checkDelays(settings.options.worker.topics)
+        try Self.checkSchedule(settings.options.worker)
         presets = try Self.presets(
             settings.options.presetTexts,
             checkedBy: settings.options.worker.reader.withExtensions(Self.extensions, Self.providers))
@@ -147,13 +148,27 @@ struct Configuration {
     /// Checks that delays are ascending.
     /// - Throws: ``ConfigurationError`` for delays that are not.
     private static func checkDelays(_ topics: Topics) throws(ConfigurationError) {
-        for (name, delays) in [("retry.delays", topics.retryDelays), ("webhooks.delays", topics.webhookDelays)] {
+        for (name, delays) in [
+            ("retry.delays", topics.retryDelays), ("schedule.delays", topics.startDelays),
+            ("webhooks.delays", topics.webhookDelays),
+        ] {
             guard zip(delays, delays.dropFirst()).allSatisfy({ $0 < $1 }) else {
                 throw ConfigurationError("\(name): expected ascending delays, such as 10s,1m,10m")
             }
         }
-        guard !topics.webhookDelays.isEmpty else {
-            throw ConfigurationError("webhooks.delays: expected at least one delay")
+        for (name, delays) in [("schedule.delays", topics.startDelays), ("webhooks.delays", topics.webhookDelays)] {
+            guard !delays.isEmpty else { throw ConfigurationError("\(name): expected at least one delay") }
+        }
+    }
+
+    /// Checks that a job in a delay topic can be cancelled until it leaves it.
+    /// - Throws: ``ConfigurationError`` if a delay is too long.
+    private static func checkSchedule(_ options: WorkerOptions) throws(ConfigurationError) {
+        let longest = options.topics.startDelays.max() ?? .zero
+        guard longest / .seconds(1) < options.cancelMemory else {
+            throw ConfigurationError(
+                "schedule.delays: expected delays shorter than worker.cancellationRetention, so that jobs can be "
+                    + "cancelled while they wait")
         }
     }
 

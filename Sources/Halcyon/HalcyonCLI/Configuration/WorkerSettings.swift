@@ -137,6 +137,38 @@ extension ProgramOptions {
             workers. A topic whose delay is removed is no longer read.
             """),
 
+        // Schedules.
+        Setting(
+            "schedule.delays", \.worker.topics.startDelays,
+            .list(of: .duration(in: .milliseconds(100) ... .seconds(3600)))
+        )
+        .help(
+            """
+            Delays of the delay topics, in which jobs wait for their start (notBefore), and which are named after them \
+            (delay.10s). They must be the same for all workers. The longest one must be shorter than \
+            worker.cancellationRetention.
+            """),
+
+        Setting("schedule.maximumDelay", \.worker.reader.maximumDelay, .seconds(in: .seconds(1) ... .days(365)))
+            .help("Longest time from now until the start of a job (notBefore). Jobs with a later one are refused."),
+
+        Setting("refresh.maximumJobs", \.worker.refresh.maximumJobs, .integer(in: 0...1_000_000))
+            .help("Maximum number of jobs in the cluster whose results are refreshed (refresh); 0 to refresh none."),
+        Setting("refresh.maximumJobsPerTenant", \.worker.refresh.maximumJobsPerTenant, .integer(in: 1...1_000_000))
+            .help("Maximum number of such jobs of one tenant."),
+        Setting("refresh.rate", \.worker.refresh.rate, .integer(in: 1...100_000))
+            .help("Maximum number of refreshes per second in the cluster. Later ones wait."),
+        Setting(
+            "refresh.minimumInterval", \.worker.refresh.minimumInterval, .seconds(in: .milliseconds(100) ... .days(1))
+        )
+        .help("Minimum time between two refreshes of the same results. Results that expire earlier are not refreshed."),
+        Setting("refresh.lead", \.worker.refresh.lead, .seconds(in: .seconds(1) ... .seconds(3600)))
+            .help(
+                """
+                Time before the expiry of a result at which it is refreshed, at most a fifth of its lifetime. All \
+                workers need the same settings of refreshes.
+                """),
+
         // Leases and priorities.
         Setting("leases.duration", \.worker.leases.duration, .duration(in: .milliseconds(500) ... .seconds(600)))
             .help("Lease duration. Leases are renewed every third of it."),

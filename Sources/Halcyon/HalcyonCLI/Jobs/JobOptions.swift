@@ -51,8 +51,15 @@ enum JobOptions {
                 height, format and key.
                 """),
         FieldOption(
-            "deadline", .deadline, as: "WHEN",
-            help: "When the job expires: seconds after submission, or a date and time."),
+            flag: "prefetch", help: "Only load the source into the source cache, for later jobs. Renders nothing."),
+        FieldOption(
+            "not-before", field: "notBefore", .time, as: "WHEN",
+            help: "When the job starts at the earliest: seconds after submission, or a date and time."),
+        FieldOption(
+            "deadline", .time, as: "WHEN",
+            help: """
+                When the job expires: seconds after submission, or after --not-before, or a date and time.
+                """),
         FieldOption(
             "webhook", .text, as: "TARGET",
             help: "Also report the end of the job by HTTP, to a URL or a webhook name that the workers know."),
@@ -73,7 +80,7 @@ extension ValueKind<JSONArgument> {
     static var json: Self { ValueKind(#"JSON such as {"article": 17}"#) { JSONArgument($0) } }
 
     /// A number of seconds, or a date and time as a string.
-    static var deadline: Self {
+    static var time: Self {
         ValueKind("seconds, or a date and time such as 2026-12-24T18:00:00Z") { text in
             if Double(text)?.isFinite == true { return JSONArgument(text) }
             return Timestamp(rfc3339: text) == nil ? nil : JSONArgument(String(decoding: text.json, as: UTF8.self))

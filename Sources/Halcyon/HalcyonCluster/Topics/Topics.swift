@@ -3,23 +3,26 @@ import HalcyonModel
 import Kafka
 
 /// The topics of a Halcyon cluster. A prefix (`kafka.prefix`, by default `halcyon.`) is followed by a fixed name, or by
-/// the name of a delay (`retry.delays`, `webhooks.delays`).
+/// the name of a delay (`retry.delays`, `schedule.delays`, `webhooks.delays`).
 public struct Topics: Hashable, Sendable {
     /// The prefix of all names.
     public var prefix: String
     /// The maximum delay of each retry topic, in ascending order.
     public var retryDelays: [Duration]
-
+    /// The delay of each delay topic, in ascending order; at least one.
+    public var startDelays: [Duration]
     /// The maximum delay of each retry topic for webhooks, in ascending order.
     public var webhookDelays: [Duration]
 
     /// Creates topics with default delays.
     public init(
         prefix: String = "halcyon.", retryDelays: [Duration] = [.seconds(10), .seconds(60), .seconds(600)],
+        startDelays: [Duration] = [.seconds(10), .seconds(120), .seconds(1800)],
         webhookDelays: [Duration] = [.seconds(10), .seconds(60), .seconds(600), .seconds(3600)]
     ) {
         self.prefix = prefix
         self.retryDelays = retryDelays
+        self.startDelays = startDelays
         self.webhookDelays = webhookDelays
     }
 
@@ -27,6 +30,8 @@ public struct Topics: Hashable, Sendable {
     public func jobs(_ lane: Lane) -> String { prefix + lane.topic }
     /// The retry topic with a maximum delay, such as `retry.10s` or `retry.1m`.
     public func retry(_ delay: Duration) -> String { "\(prefix)retry.\(Self.name(of: delay))" }
+    /// The delay topic with a delay, such as `delay.10s`, in which jobs wait for their start.
+    public func delay(_ delay: Duration) -> String { "\(prefix)delay.\(Self.name(of: delay))" }
     /// The retry topic for webhooks with a maximum delay, such as `webhooks.10s`.
     public func webhooks(_ delay: Duration) -> String { "\(prefix)webhooks.\(Self.name(of: delay))" }
     /// The topic of events, keyed by job id.
@@ -40,10 +45,12 @@ public struct Topics: Hashable, Sendable {
     public var lanes: [String] { Lane.allCases.map(jobs) }
     /// All retry topics, the shortest delay first.
     public var retries: [String] { retryDelays.map(retry) }
+    /// All delay topics, the shortest delay first.
+    public var delays: [String] { startDelays.map(delay) }
     /// All retry topics for webhooks, the shortest delay first.
     public var webhookRetries: [String] { webhookDelays.map(webhooks) }
     /// The topics from which workers consume jobs.
-    public var taken: [String] { lanes + retries }
+    public var taken: [String] { lanes + retries + delays }
     /// The topic of messages about batches.
     public var batches: String { prefix + "batches" }
     /// All required topics.

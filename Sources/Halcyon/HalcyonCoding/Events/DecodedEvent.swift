@@ -122,14 +122,18 @@ public struct DecodedEvent: Sendable {
 }
 
 extension DecodedEvent.Output {
-    /// Returns the outputs of a ready event; nil if there are none.
+    /// Returns the outputs of a ready event, none for a prefetch; nil if they cannot be decoded.
     fileprivate static func all(in data: JSONElement) -> [DecodedEvent.Output]? {
-        var outputs: [DecodedEvent.Output] = []
+        var (outputs, count): ([DecodedEvent.Output], Int) = ([], 0)
+        guard let variants = data.member("variants") else { return nil }
         // Events of later releases may have another type here; they have no outputs then.
-        try? data.member("variants")?.forEachElement { variant in
-            if let output = DecodedEvent.Output(variant) { outputs.append(output) }
-        }
-        return outputs.isEmpty ? nil : outputs
+        guard
+            (try? variants.forEachElement { variant in
+                count += 1
+                if let output = DecodedEvent.Output(variant) { outputs.append(output) }
+            }) != nil
+        else { return nil }
+        return outputs.isEmpty && count > 0 ? nil : outputs
     }
 
     private init?(_ variant: JSONElement) {

@@ -71,7 +71,7 @@ extension Ready {
     fileprivate func write(to writer: inout JSONWriter) {
         let first = expiresAt
         let moment = first.map(rfc3339)
-        writer.member("key", results[0].key)
+        writer.member("key", results.first?.key)
         writer.name("variants")
         writer.array { writer in
             // Results are usually stored together, so their expiration is formatted only once.
@@ -95,7 +95,7 @@ extension Ready {
         writer.member("origin", origin.rawValue)
         writer.member("attempts", attempts > 1 ? attempts : nil)
         writer.member("timings", timings)
-        writer.member("source", results[0].facts.source)
+        writer.member("source", results.first?.facts.source)
         writer.member("alternative", alternative)
         if let fallback {
             writer.name("fallback")

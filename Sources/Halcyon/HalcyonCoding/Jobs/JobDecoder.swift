@@ -42,6 +42,10 @@ public struct JobDecoder: Sendable {
     public var customSourceKey: @Sendable (_ name: String, _ reference: String) throws(JobError) -> String = { $1 }
     /// The rules by which URLs identify images. They are the same in all programs of a cluster.
     public var identityRules: [SourceIdentityRule] = []
+    /// The maximum number of seconds from now until a job may start at the earliest.
+    public var maximumDelay = Self.defaultMaximumDelay
+    /// The default of ``maximumDelay``: 30 days.
+    public static let defaultMaximumDelay = 30 * 86_400.0
     /// The fallback picture of jobs that have no field `fallback` and are not delivered by `put`; nil for none.
     public var fallback: Source?
     /// A function that validates the parameters of custom processors and sizers in each variant.

@@ -23,7 +23,10 @@ struct JobFields {
     var slot: String?
     var generation: Int64?
     var delivery = DeliveryField.method(.reference)
-    var deadline: Job.Deadline?
+    var isPrefetch = false
+    var refresh: Job.Refresh?
+    var notBefore: Job.Time?
+    var deadline: Job.Time?
     var batch: BatchMembership?
     var webhook: Webhook?
     var lane: Lane?
@@ -52,7 +55,10 @@ struct JobFields {
         case "variants": variants = value
         case "maxAge": maxAge = try value.double()
         case "delivery": delivery = try DeliveryField(value)
-        case "deadline": deadline = try Job.Deadline(value)
+        case "prefetch": isPrefetch = try value.bool()
+        case "refresh": refresh = try Job.Refresh(value)
+        case "notBefore": notBefore = try reader.start(value)
+        case "deadline": deadline = try Job.Time(value)
         case "metadata": echo.metadata = try Self.echoed(value)
         case "placeholder": echo.placeholder = try Self.echoed(value)
         case "altText": echo.altText = try Self.echoed(value)
@@ -86,8 +92,8 @@ struct JobFields {
     /// Returns true if `name` is a field of the job, not of its variants.
     static func isOfTheJob(_ name: JSONName) -> Bool {
         switch name {
-        case "variants", "maxAge", "delivery", "deadline", "partial", "fallback", "cache", "tenant", "headers", "tags",
-            "webhook":
+        case "variants", "maxAge", "delivery", "prefetch", "refresh", "notBefore", "deadline", "partial", "fallback",
+            "cache", "tenant", "headers", "tags", "webhook":
             true
         default: belongsToOneJob(name)
         }
@@ -110,19 +116,48 @@ struct JobFields {
         guard slot != nil || generation == nil else {
             throw JSONError(.invalid, "requires a slot", path: "generation")
         }
-        let variants = try outputs()
+        var variants = try outputs()
         let delivery: Job.Delivery
         do throws(JSONError) {
             delivery = try self.delivery.delivery(of: variants.count, names)
         } catch {
             throw error.within("delivery")
         }
+        var fallback = try fallback.source(standard: reader.fallback, delivery)
+        try checkRefresh()
+        if isPrefetch {
+            try checkPrefetch(delivery)
+            (variants, names, fallback) = ([], [], nil)
+        }
         return Job(
-            id: id ?? defaultID, source: source, alternatives: alternatives,
-            fallback: try fallback.source(standard: reader.fallback, delivery), variants: variants, names: names,
+            id: id ?? defaultID, source: source, alternatives: alternatives, fallback: fallback, variants: variants,
+            names: names,
             partial: partial, maxAge: maxAge, cache: cache, tenant: tenant, headers: headers, tags: tags,
             slot: slot.map { Job.DisplaySlot(name: $0, generation: generation) },
-            delivery: delivery, deadline: deadline, batch: batch, webhook: webhook, echo: echo, preset: expanded)
+            delivery: delivery, isPrefetch: isPrefetch, refresh: refresh, notBefore: notBefore, deadline: deadline,
+            batch: batch, webhook: webhook, echo: echo, preset: expanded)
+    }
+
+    /// Checks that a prefetch can store its source and has no result to deliver.
+    private func checkPrefetch(_ delivery: Job.Delivery) throws(JSONError) {
+        guard delivery == .reference else {
+            throw JSONError(.invalid, "excludes delivery, because no image is rendered", path: "prefetch")
+        }
+        guard cache.source, !cache.onlyIfCached else {
+            throw JSONError(.invalid, "requires cache.source, and excludes cache.onlyIfCached", path: "prefetch")
+        }
+    }
+
+    /// Checks that there are stored results to refresh.
+    private func checkRefresh() throws(JSONError) {
+        guard refresh != nil else { return }
+        guard !isPrefetch else { throw JSONError(.invalid, "excludes prefetch", path: "refresh") }
+        guard cache.memory, maxAge >= 0, !cache.onlyIfCached else {
+            throw JSONError(
+                .invalid,
+                "requires that results are stored: it excludes cache.memory: false, cache.onlyIfCached and a "
+                    + "negative maxAge", path: "refresh")
+        }
     }
 
     private mutating func outputs() throws(JSONError) -> [Variant] {
@@ -247,7 +282,37 @@ enum FallbackField {
     }
 }
 
-extension Job.Deadline {
+extension JobDecoder {
+    /// Decodes the start of a job and checks that it is not too far ahead.
+    fileprivate func start(_ value: JSONElement) throws(JSONError) -> Job.Time {
+        let start = try Job.Time(value)
+        let seconds =
+            switch start {
+            case .at(let moment): moment - Timestamp.now.seconds
+            case .after(let seconds): seconds
+            }
+        guard seconds <= maximumDelay else {
+            throw JSONError(
+                .invalid, "is too far ahead; at most \(Int(maximumDelay)) seconds (schedule.maximumDelay) are allowed")
+        }
+        return start
+    }
+}
+
+extension Job.Refresh {
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        if value.kind == .number {
+            self = .every(try value.double(in: Self.intervals))
+        } else {
+            guard try value.string() == "beforeExpiry" else {
+                throw JSONError(.invalid, "expected \"beforeExpiry\", or an interval in seconds")
+            }
+            self = .beforeExpiry
+        }
+    }
+}
+
+extension Job.Time {
     fileprivate init(_ value: JSONElement) throws(JSONError) {
         if value.kind == .number {
             self = .after(try value.double(in: 0...315_360_000))

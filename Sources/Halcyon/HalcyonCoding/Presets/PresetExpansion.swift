@@ -82,7 +82,7 @@ extension JobDecoder {
         }
     }
 
-    /// Decodes only the fields that belong to a single job, such as its id and source, and its deadline, tenant and
+    /// Decodes only the fields that belong to a single job, such as its id and source, and its times, tenant and
     /// webhook. They are needed to report, cancel and retry a job whose preset is not available.
     /// - Parameters:
     ///   - bytes: The message.
@@ -100,7 +100,7 @@ extension JobDecoder {
             var fields = JobFields(reader: self)
             try root.forEachGiven { name, value throws(JSONError) in
                 switch name {
-                case "deadline", "tenant", "webhook": try fields.read(name, value)
+                case "notBefore", "deadline", "tenant", "webhook": try fields.read(name, value)
                 default: if JobFields.belongsToOneJob(name) { try fields.read(name, value) }
                 }
             }

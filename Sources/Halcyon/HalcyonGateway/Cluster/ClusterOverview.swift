@@ -69,6 +69,7 @@ actor ClusterOverview {
                     }
                 }
                 writer.member("retries", cluster.topics.retries.reduce(0) { $0 + lag.count(in: $1) })
+                writer.member("scheduled", cluster.topics.delays.reduce(0) { $0 + lag.count(in: $1) })
             }
             if let entries {
                 writer.name("workers")

@@ -25,6 +25,10 @@ struct RenderRoutes: Sendable {
         let query = try RenderQuery(call.request.query, preset: call.values["name"])
         guard accepts.takesImages else { throw Problem(.notAcceptable, "this endpoint serves only image/* content") }
         let prepared = try await prepare(query, accepts)
+        guard !prepared.job.isPrefetch, prepared.job.notBefore == nil else {
+            throw Problem(
+                .invalidJob, "the client waits for an image; a preset with prefetch or notBefore has none now")
+        }
         var response: HTTPServer.Response
         do {
             response = try await image(of: prepared, query, call)
@@ -47,7 +51,8 @@ struct RenderRoutes: Sendable {
             // The format is that of the preset, unless it is overridable and automatic.
             let prepared = try await submitter.prepare(draft, naming: "render")
             let preset = prepared.job.preset.flatMap { submitter.presets[$0.name] }
-            guard preset?.overridable.contains("format") == true, prepared.job.variants[0].output.format == nil else {
+            guard preset?.overridable.contains("format") == true, prepared.job.variants.first?.output.format == nil
+            else {
                 return prepared
             }
         }

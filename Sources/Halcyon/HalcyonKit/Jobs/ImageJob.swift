@@ -24,8 +24,12 @@ public struct ImageJob: Sendable, Hashable, Encodable {
     public var delivery: Delivery?
     /// The lane.
     public var priority: Priority?
+    /// True to load the source into the source cache only. No image is made.
+    public var prefetch: Bool?
+    /// The time at which the job starts at the earliest.
+    public var notBefore: Time?
     /// The time after which the job is no longer wanted.
-    public var deadline: Deadline?
+    public var deadline: Time?
     /// The place in which the image is shown. Of several jobs for one slot, only the newest is done.
     public var slot: String?
     /// The order of the jobs for one slot: a higher number is newer.
@@ -61,8 +65,9 @@ public struct ImageJob: Sendable, Hashable, Encodable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case source, alternatives, fallback, variants, partial, id, maxAge, cache, delivery, priority, deadline, slot,
-            generation
+        case source, alternatives, fallback, variants, partial, id, maxAge, cache, delivery, priority, prefetch,
+            notBefore,
+            deadline, slot, generation
         case placeholder, altText, metadata, tags, webhook, headers, tenant, preset
     }
 
@@ -80,6 +85,8 @@ public struct ImageJob: Sendable, Hashable, Encodable {
         try container.encodeIfPresent(cache, forKey: .cache)
         try container.encodeIfPresent(delivery, forKey: .delivery)
         try container.encodeIfPresent(priority, forKey: .priority)
+        try container.encodeIfPresent(prefetch, forKey: .prefetch)
+        try container.encodeIfPresent(notBefore, forKey: .notBefore)
         try container.encodeIfPresent(deadline, forKey: .deadline)
         try container.encodeIfPresent(slot, forKey: .slot)
         try container.encodeIfPresent(generation, forKey: .generation)
@@ -161,14 +168,14 @@ extension ImageJob {
         public static func source(_ source: Source) -> Self { Self(rawValue: source.rawValue) }
     }
 
-    /// The time after which a job is no longer wanted.
-    public struct Deadline: RawRepresentable, Sendable, Hashable, Codable {
+    /// The time at which a job starts or ends.
+    public struct Time: RawRepresentable, Sendable, Hashable, Codable {
         /// The value in the job's JSON.
         public let rawValue: JSONValue
         /// Creates a value that has no static member here.
         public init(rawValue: JSONValue) { self.rawValue = rawValue }
 
-        /// A number of seconds after the job was accepted.
+        /// A number of seconds after the job was accepted, or, for a deadline, after ``ImageJob/notBefore``.
         public static func after(_ seconds: Double) -> Self { Self(rawValue: .number(seconds)) }
         /// A moment, to the second.
         public static func at(_ date: Date) -> Self { Self(rawValue: .string(date.formatted(.iso8601))) }

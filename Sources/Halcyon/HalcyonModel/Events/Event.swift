@@ -108,7 +108,7 @@ public struct LoadProgress: Hashable, Sendable {
 
 /// The outcome of a job that is ready.
 public struct Ready: Sendable {
-    /// The results of all variants except those in ``failures``, in the order of the job; at least one.
+    /// The results of all variants except those in ``failures``, in the order of the job; none for a prefetch.
     public var results: [ImageResult]
     /// The errors of variants that failed, each with the variant's index; only for jobs that allow partial results.
     public var failures: [JobError]

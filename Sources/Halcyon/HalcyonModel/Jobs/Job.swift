@@ -8,7 +8,7 @@ public struct Job: Sendable {
     public var alternatives: [Source]
     /// The picture to deliver when the job would fail otherwise; nil for none. Its result has the key of this source.
     public var fallback: Source?
-    /// The outputs to render, at least one, in the order of the event.
+    /// The outputs to render, in the order of the event; at least one, except for a prefetch.
     public var variants: [Variant]
     /// The names of the variants, in their order; empty if no variant has a name.
     public var names: [String?]
@@ -28,8 +28,14 @@ public struct Job: Sendable {
     public var slot: DisplaySlot?
     /// The delivery method of the result.
     public var delivery: Delivery
+    /// True if the job only loads its source into the source cache. It has no variants.
+    public var isPrefetch: Bool
+    /// The rule by which the results are rendered again while they are asked for; nil to let them expire.
+    public var refresh: Refresh?
+    /// The time before which the job does not start; nil to start at once.
+    public var notBefore: Time?
     /// The deadline of the job; nil if it has none.
-    public var deadline: Deadline?
+    public var deadline: Time?
     /// The batch that the job belongs to; nil for none.
     public var batch: BatchMembership?
     /// The webhook to which the terminal event is delivered, in addition to the topic of events.
@@ -45,8 +51,8 @@ public struct Job: Sendable {
         names: [String?] = [], partial: Bool = false, maxAge: Double = 0,
         cache: CachePolicy = CachePolicy(), tenant: String? = nil, headers: RequestHeaders = RequestHeaders(),
         tags: [String] = [], slot: DisplaySlot? = nil,
-        delivery: Delivery = .reference, deadline: Deadline? = nil, batch: BatchMembership? = nil,
-        webhook: Webhook? = nil,
+        delivery: Delivery = .reference, isPrefetch: Bool = false, refresh: Refresh? = nil, notBefore: Time? = nil,
+        deadline: Time? = nil, batch: BatchMembership? = nil, webhook: Webhook? = nil,
         echo: PassthroughMetadata = PassthroughMetadata(), preset: PresetReference? = nil
     ) {
         self.id = id
@@ -63,6 +69,9 @@ public struct Job: Sendable {
         self.tags = tags
         self.slot = slot
         self.delivery = delivery
+        self.isPrefetch = isPrefetch
+        self.refresh = refresh
+        self.notBefore = notBefore
         self.deadline = deadline
         self.batch = batch
         self.webhook = webhook
@@ -79,6 +88,18 @@ public struct Job: Sendable {
         var job = self
         if source.origin == nil || other.origin != source.origin { job.headers = RequestHeaders() }
         (job.source, job.alternatives, job.fallback) = (other, [], nil)
+        return job
+    }
+
+    /// Returns the job that renders the results again from a new response, and reports to nobody in particular.
+    /// - Parameter id: The id of the new job.
+    public func refreshing(as id: String) -> Job {
+        var job = self
+        job.id = id
+        job.cache.reload = true
+        (job.fallback, job.slot, job.batch, job.webhook, job.notBefore, job.deadline) = (nil, nil, nil, nil, nil, nil)
+        job.delivery = .reference
+        job.echo = PassthroughMetadata()
         return job
     }
 
@@ -154,21 +175,43 @@ public struct Job: Sendable {
         public var isPut: Bool { if case .put = self { true } else { false } }
     }
 
-    /// The time after which a job expires.
-    public enum Deadline: Hashable, Sendable {
+    /// The time at which results are rendered again, if a job has asked for them since they were rendered.
+    public enum Refresh: Hashable, Sendable {
+        /// Shortly before the first of them expires.
+        case beforeExpiry
+        /// After a number of seconds, or before they expire if that is earlier.
+        case every(Double)
+
+        /// The range of intervals in seconds: ten seconds to one year.
+        public static let intervals = 10.0...31_536_000.0
+    }
+
+    /// A time in the field of a job.
+    public enum Time: Hashable, Sendable {
         /// An absolute time, in seconds since 1970.
         case at(Double)
-        /// A number of seconds after the job was written to its topic.
+        /// A number of seconds after another time.
         case after(Double)
 
-        /// Returns the deadline in seconds since 1970, for a job written at `submitted`.
-        public func moment(submitted: Double) -> Double {
+        /// Returns the time in seconds since 1970.
+        /// - Parameter start: The time to which a number of seconds is added.
+        public func moment(from start: Double) -> Double {
             switch self {
             case .at(let moment): moment
-            case .after(let seconds): submitted + seconds
+            case .after(let seconds): start + seconds
             }
         }
     }
+
+    /// Returns the time from which the job may start, in seconds since 1970.
+    /// - Parameter submitted: The time at which it was written to its topic.
+    public func start(submitted: Double) -> Double {
+        max(submitted, notBefore?.moment(from: submitted) ?? submitted)
+    }
+
+    /// Returns the time at which the job expires, in seconds since 1970; nil if it has no deadline. A number of seconds
+    /// counts from the ``start(submitted:)``.
+    public func end(submitted: Double) -> Double? { deadline?.moment(from: start(submitted: submitted)) }
 
     /// JSON values that are copied unchanged from a job to its events, each at most 16 KiB.
     public struct PassthroughMetadata: Hashable, Sendable {

@@ -25,6 +25,7 @@ struct ResultResolver: Sendable {
         _ job: JobContext, _ cached: [ResultKey: ImageResult], _ start: StartNotifier
     ) async throws -> ResolvedResults {
         start.follow(job)
+        if job.job.isPrefetch { return try await prefetch(job, start) }
         let begun = ContinuousClock.now
         var resolved = ResolvedResults(job, cached)
         var round = 0
@@ -75,6 +76,15 @@ struct ResultResolver: Sendable {
     }
 }
 
+extension ResultResolver {
+    /// Loads the source of a job without variants into the source cache.
+    private func prefetch(_ job: JobContext, _ start: StartNotifier) async throws -> ResolvedResults {
+        let context = WorkContext(urgency: job.priority, trace: job.trace?.context, start: start.start(isOwn:))
+        let fetched = try await render.fetch([], of: job, context)
+        return ResolvedResults(job, from: fetched)
+    }
+}
+
 /// The results of a job so far.
 struct ResolvedResults: Sendable {
     private let job: JobContext
@@ -92,6 +102,13 @@ struct ResolvedResults: Sendable {
         self.job = job
         self.cached = cached
         origin = job.missing(from: cached).isEmpty ? .memory : .coalesced
+    }
+
+    /// Creates the results of a job without variants.
+    init(_ job: JobContext, from fetched: FetchedSource) {
+        self.init(job, [:])
+        origin = fetched.cached.isShared ? .coalesced : fetched.origin
+        timings[.fetch] = fetched.lap.milliseconds
     }
 
     /// Indices of the variants without a result or failure.

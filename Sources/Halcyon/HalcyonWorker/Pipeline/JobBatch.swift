@@ -81,10 +81,12 @@ struct CachedJob: Sendable {
 
 extension JobContext {
     /// A Boolean value that indicates whether the job needs only its cached results to end, if they exist. It has no
-    /// display slot, tags, retry delay or deadline to check, its TTL policy extends no lifetime, its event carries no
+    /// display slot, tags, refresh, delay or deadline to check, its TTL policy extends no lifetime, its event carries no
     /// bytes, and it does not require the result store.
     fileprivate var isPlain: Bool {
-        retry == nil && job.slot == nil && job.tags.isEmpty && job.deadline == nil && job.cache.looksAtResults
+        retry == nil && job.slot == nil && job.tags.isEmpty && job.refresh == nil && job.notBefore == nil
+            && job.deadline == nil
+            && job.cache.looksAtResults
             && !job.cache.onlyIfCached && job.cache.store != .required && !job.delivery.isPut
             && !job.delivery.wantsBytes
             && !ResultTTLPolicy(maxAge: job.maxAge).canExtend

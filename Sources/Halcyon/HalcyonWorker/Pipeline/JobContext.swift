@@ -22,8 +22,10 @@ final class JobContext: Sendable {
     let traceparent: String?
     /// The time that a client waits for the result. If it is nil, the wait is unknown and does not limit retries.
     let waitTimeout: WaitTimeout?
-    /// The previous attempts. Nil if the record comes from a lane.
+    /// The state of a job that waited in a topic. Nil if the record comes from a lane.
     let retry: Retry?
+    /// The id of the results that the job refreshes; nil for a job of a producer.
+    let refreshID: String?
     /// Human-readable warnings about the message.
     let warnings: [String]
     /// The fields of the message that this version does not know.
@@ -45,17 +47,22 @@ final class JobContext: Sendable {
         }
     }
 
-    /// The state of a job that was retried through a topic, by any worker.
+    /// The state of a job that waited in a topic for its next attempt or its start.
     struct Retry: Sendable {
         /// The message with the history of the attempts.
         let message: RetryMessage
-        /// The index of the retry topic that the job was received from.
-        let topic: Int
+        /// The index of the retry topic that the job was received from; nil for a delay topic.
+        let topic: Int?
+        /// The delay of the topic, in seconds.
+        let delay: Double
+
+        /// The seconds until the job is due.
+        var left: Double { message.left(withTimeout: delay) }
     }
 
     init(
         job: Job, keys: [ResultKey], lane: Lane, flow: Flow, origin: OriginalRecord, traceparent: String?,
-        waitTimeout: WaitTimeout? = nil, retry: Retry? = nil, warnings: [String] = [],
+        waitTimeout: WaitTimeout? = nil, retry: Retry? = nil, refreshID: String? = nil, warnings: [String] = [],
         unknownFields: [String] = [], trace: JobTrace? = nil
     ) {
         self.job = job
@@ -66,6 +73,7 @@ final class JobContext: Sendable {
         self.traceparent = traceparent
         self.waitTimeout = waitTimeout
         self.retry = retry
+        self.refreshID = refreshID
         self.warnings = warnings
         self.unknownFields = unknownFields
         self.trace = trace
@@ -82,6 +90,7 @@ final class JobContext: Sendable {
         traceparent = other.traceparent
         waitTimeout = other.waitTimeout
         retry = other.retry
+        refreshID = other.refreshID
         warnings = other.warnings
         unknownFields = other.unknownFields
         trace = other.trace
@@ -145,7 +154,7 @@ final class JobContext: Sendable {
 
     /// Returns the event of a job whose results are all cached, or nil if some must be rendered or uploaded.
     func ready(from cached: [ResultKey: ImageResult], _ origin: CacheStatus = .memory) -> Ready? {
-        guard !job.delivery.isPut, missing(from: cached).isEmpty else { return nil }
+        guard !job.delivery.isPut, !job.isPrefetch, missing(from: cached).isEmpty else { return nil }
         return Ready(results: named(cached), origin: origin, timings: Timings())
     }
 
@@ -165,11 +174,21 @@ final class JobContext: Sendable {
     /// The time at which the job was written to its lane, in seconds since 1970.
     private var submitted: Double { Double(origin.submitted) / 1000 }
 
-    /// The time since the job was submitted, in milliseconds.
-    var queued: Double { max(0, Double(Timestamp.now.milliseconds - origin.submitted)) }
+    /// The time since the job was submitted, or since it may start, in milliseconds.
+    var queued: Double {
+        let start = job.notBefore == nil ? Double(origin.submitted) : job.start(submitted: submitted) * 1000
+        return max(0, Double(Timestamp.now.milliseconds) - start)
+    }
+
+    /// The seconds until the job may start; nil if it may start now.
+    var untilStart: Double? {
+        guard job.notBefore != nil else { return nil }
+        let seconds = job.start(submitted: submitted) - Timestamp.now.seconds
+        return seconds > 0 ? seconds : nil
+    }
 
     /// The deadline, in seconds since 1970.
-    private var deadline: Double? { job.deadline?.moment(submitted: submitted) }
+    private var deadline: Double? { job.end(submitted: submitted) }
 
     /// The seconds until the deadline. Nil if there is none.
     var left: Double? { deadline.map { $0 - Timestamp.now.seconds } }
@@ -196,6 +215,46 @@ final class JobContext: Sendable {
         let moment = deadline.map { " at \(Timestamp(seconds: $0).rfc3339)" } ?? ""
         let before = last.map { "; it had failed before, \($0.code.rawValue): \($0.message)" } ?? ""
         return JobError(.expired, "the deadline passed\(moment)\(before)")
+    }
+}
+
+extension JobContext {
+    /// Calls `body` with the job and, while sources fail, with the job with each of its alternatives.
+    /// - Parameters:
+    ///   - cached: The cached results of the job's own source.
+    ///   - lookup: The stage that looks up the results of alternatives.
+    ///   - body: The work on one source, with its cached results.
+    /// - Throws: ``JobError`` if all sources fail: the first failure that a retry may fix, otherwise that of the job's
+    ///   own source.
+    func firstSource(
+        _ cached: [ResultKey: ImageResult], _ lookup: LookupStage,
+        _ body: (JobContext, [ResultKey: ImageResult]) async throws -> Ready
+    ) async throws -> Ready {
+        var failures: [JobError] = []
+        do {
+            return try await body(self, cached)
+        } catch let error as JobError where error.code.isOfSource && !job.alternatives.isEmpty {
+            failures.append(error)
+        }
+        for source in alternatives {
+            do {
+                let (cached, origin) = try await lookup.find(source)
+                var ready: Ready
+                if let found = source.ready(from: cached, origin) {
+                    ready = found
+                } else {
+                    ready = try await body(source, cached)
+                }
+                ready.alternative = source.job.source.shownText
+                return ready
+            } catch let error as JobError where error.code.isOfSource {
+                failures.append(error.within("alternatives[\(failures.count - 1)]"))
+            }
+        }
+        var failure = failures.first(where: \.isRetryable) ?? failures[0]
+        let others = failures.dropFirst().map { $0.code.rawValue }.joined(separator: ", ")
+        failure.message += "; no alternative source succeeded (\(others))"
+        throw failure
     }
 }
 

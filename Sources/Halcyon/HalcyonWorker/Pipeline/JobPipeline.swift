@@ -29,13 +29,14 @@ final class JobPipeline: Sendable {
     let tracing: JobTracing?
     let report: JobReport
     let batches: BatchReporter
+    let refresher: ResultRefresher
 
     init(
         decoder: DecodeStage, presets: PresetCatalog, lookup: LookupStage, resolver: ResultResolver, store: StoreStage,
         upload: UploadStage,
         publisher: PublishStage, progress: ProgressReports, cancellations: CancellationChecker, tags: TagIndexer,
         retries: RetryScheduler, tracing: JobTracing?, report: JobReport,
-        batches: BatchReporter
+        batches: BatchReporter, refresher: ResultRefresher
     ) {
         self.decoder = decoder
         self.presets = presets
@@ -51,6 +52,7 @@ final class JobPipeline: Sendable {
         self.tracing = tracing
         self.report = report
         self.batches = batches
+        self.refresher = refresher
     }
 
     /// Runs one job, from its record to its published event.
@@ -107,7 +109,8 @@ final class JobPipeline: Sendable {
         try await persist.ensure(ready.results, of: job)
     }
 
-    /// Runs attempts until one succeeds, the retry policy gives the job up, or the job moves to a retry topic.
+    /// Runs attempts until one succeeds, the retry policy gives the job up, or the job moves to a retry topic. A job that
+    /// may not start yet moves to a delay topic.
     ///
     /// A job that waits for its next attempt occupies an entry in the window of its partition and nothing else. If it
     /// is revoked, cancelled or superseded, the wait ends at once.
@@ -118,9 +121,11 @@ final class JobPipeline: Sendable {
     ) async -> Outcome {
         var attempts = JobAttempts(job)
         do {
-            if let retry = job.retry {
-                try await wait(for: retries.remaining(retry), job, delivery)
-                attempts.restartClock()
+            if let retry = job.retry { try await wait(for: retry.left, job, delivery) }
+            if let seconds = job.untilStart {
+                try await cancellations.checkBeforeStart(job.identity)
+                if let wait = retries.wait(seconds) { return .scheduled(topic: wait.topic, after: wait.seconds) }
+                try await wait(for: seconds, job, delivery)
             }
             attempts.queued(job)
             while true {
@@ -197,6 +202,7 @@ final class JobPipeline: Sendable {
             job.trace?.end(JobSpanOutcome(published))
             report.ended(job, published)
             batches.ended(job, published)
+            await refresher.ended(job, delivery.record, published)
         } catch {
             report.notPublished(error)
             returnToQueue(delivery, job.trace)

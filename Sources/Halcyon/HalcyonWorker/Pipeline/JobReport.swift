@@ -49,6 +49,9 @@ struct JobReport: Sendable {
             metrics.retried(failed.failure.code, .topic)
             let more: LogMetadata = ["through": topics.retries[topic], "after": seconds]
             log.info("job will be retried later", fields(of: job, failed.fields.merging(more)))
+        case .scheduled(let topic, let seconds):
+            metrics.scheduled.add()
+            log.debug("job waits for its start", fields(of: job, ["in": topics.delays[topic], "for": seconds]))
         case .gaveUp(let failed, let reason):
             metrics.ended(failed.body, job.lane)
             if failed.isPutAside(reason) { metrics.putAside(failed.failure.code) }
@@ -77,7 +80,7 @@ struct JobReport: Sendable {
     private func fields(of job: JobContext, _ more: LogMetadata) -> LogMetadata {
         let trace = (job.trace?.context ?? job.traceparent.flatMap { TraceContext(traceparent: $0) })?.traceID
         let common: LogMetadata = [
-            "job": job.job.id, "source": job.job.source.shownText.loggedURL, "key": job.keys[0].description,
+            "job": job.job.id, "source": job.job.source.shownText.loggedURL, "key": job.keys.first?.description,
             "trace": trace,
         ]
         return common.merging(more)
@@ -96,6 +99,8 @@ enum Outcome: Sendable {
     case gaveUp(FailedJob, RetryExhaustedReason)
     /// The job failed and is retried after a delay in seconds, through the retry topic with this index.
     case postponed(FailedJob, topic: Int, after: Double)
+    /// The job waits for its start for a number of seconds, in the delay topic with this index.
+    case scheduled(topic: Int, after: Double)
     /// The job was returned to the queue. Another worker publishes its outcome.
     case handedBack
 }
@@ -123,7 +128,7 @@ struct BatchReporter: Sendable {
     func ended(_ job: JobContext, _ outcome: Outcome) {
         guard let batch = job.job.batch else { return }
         switch outcome {
-        case .handedBack, .postponed: break
+        case .handedBack, .postponed, .scheduled: break
         case .ended(.ready): report(batch, job.job.id, .ready)
         case .ended(.cancelled): report(batch, job.job.id, .cancelled)
         case .ended(.superseded): report(batch, job.job.id, .superseded)

@@ -24,7 +24,7 @@ extension JobPipeline {
         var attempts = JobAttempts(job)
         var outcome: Outcome?
         do {
-            if let retry = job.retry { try await wait(for: retries.remaining(retry), job, delivery) }
+            if let retry = job.retry { try await wait(for: retry.left, job, delivery) }
             while outcome == nil {
                 try await cancellations.checkBeforeStart(job.identity)
                 try job.checkDeadline()

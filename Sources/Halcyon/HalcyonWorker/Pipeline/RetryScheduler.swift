@@ -2,15 +2,32 @@ import Formats
 import HalcyonCluster
 import HalcyonModel
 
-/// Decides when failed jobs are retried, by the retry policy and the configured retry topics.
+/// Decides when failed jobs are retried, by the retry policy and the configured retry topics, and where jobs wait for
+/// their start.
 struct RetryScheduler: Sendable {
     let policy: RetryPolicy
     /// The delay of each retry topic, in seconds.
     private let delays: [Double]
+    /// The delay of each delay topic, in seconds.
+    private let startDelays: [Double]
 
     init(_ policy: RetryPolicy, _ topics: Topics) {
         self.policy = policy
         delays = topics.retryDelays.map { $0 / .seconds(1) }
+        startDelays = topics.startDelays.map { $0 / .seconds(1) }
+    }
+
+    /// Returns where and how long a job waits that may not start yet. If the time is longer than all delays, the job
+    /// waits again afterwards.
+    ///
+    /// In all delay topics but the first, all jobs wait equally long. They become due in their order, and none waits
+    /// for one before it.
+    /// - Parameter seconds: The time until the job may start.
+    /// - Returns: The index of the delay topic; nil if the job waits in the worker, because the time is short.
+    func wait(_ seconds: Double) -> (topic: Int, seconds: Double)? {
+        guard seconds > policy.inProcess else { return nil }
+        let topic = startDelays.lastIndex { $0 <= seconds } ?? 0
+        return (topic, min(seconds, startDelays[topic]))
     }
 
     func decide(_ failed: FailedJob, _ job: JobContext) -> RetryPolicy.Decision {
@@ -38,9 +55,6 @@ struct RetryScheduler: Sendable {
                 left: job.worthRetrying, topic: job.retry?.topic),
             delays: delays)
     }
-
-    /// Returns the seconds until a job from a retry topic is due.
-    func remaining(_ retry: JobContext.Retry) -> Double { retry.message.left(withTimeout: delays[retry.topic]) }
 }
 
 /// The attempts at a job, with their history, number and timings.
@@ -52,14 +66,15 @@ struct JobAttempts {
     private var start = ContinuousClock.now
 
     init(_ job: JobContext) {
-        history = job.retry?.message.history ?? AttemptHistory(began: Timestamp.now.milliseconds)
+        // The first attempt begins when the wait for the start is over.
+        let retry = job.retry.flatMap { $0.topic == nil ? nil : $0 }
+        history = retry?.message.history ?? AttemptHistory(began: Timestamp.now.milliseconds)
         number = history.count
     }
 
-    /// Restarts the clock, so that the time until now does not count towards the total.
-    mutating func restartClock() { start = .now }
-
+    /// Starts the clock. The time until now counts as queued, not towards the total.
     mutating func queued(_ job: JobContext) {
+        start = .now
         timings[.queued] = job.queued
         job.trace?.queued(until: start)
     }

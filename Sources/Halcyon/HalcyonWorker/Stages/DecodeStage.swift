@@ -20,14 +20,19 @@ struct DecodeStage: Sendable {
     private let tenants: TenantOptions
     /// The lanes by topic name.
     private let lanes: [String: Lane]
-    /// The indices of the retry topics by topic name.
-    private let retries: [String: Int]
+    /// The retry topics and delay topics by name: the index of a retry topic, and the delay in seconds.
+    private let delays: [String: (retry: Int?, seconds: Double)]
 
     init(reader: JobDecoder, topics: Topics, tenants: TenantOptions = TenantOptions()) {
         self.reader = reader
         self.tenants = tenants
         lanes = Dictionary(uniqueKeysWithValues: Lane.allCases.map { (topics.jobs($0), $0) })
-        retries = Dictionary(uniqueKeysWithValues: topics.retries.enumerated().map { ($1, $0) })
+        var delays: [String: (retry: Int?, seconds: Double)] = [:]
+        for (index, delay) in topics.retryDelays.enumerated() {
+            delays[topics.retry(delay)] = (index, delay / .seconds(1))
+        }
+        for delay in topics.startDelays { delays[topics.delay(delay)] = (nil, delay / .seconds(1)) }
+        self.delays = delays
     }
 
     /// - Parameter trace: The trace of the job, if it is recorded.
@@ -52,10 +57,12 @@ struct DecodeStage: Sendable {
         let retry = try retry(record, value)
         let origin = retry?.message.provenance ?? OriginalRecord(record)
         let reading = try read(value, origin.coordinates)
+        let refreshID = record.refreshID
+        let job = refreshID.map { reading.job.refreshing(as: "refresh-\($0)") } ?? reading.job
         let context = JobContext(
-            job: reading.job, keys: reading.job.keys, lane: lanes[origin.topic] ?? .normal,
-            flow: tenants.flow(of: reading.job.tenant), origin: origin, traceparent: record.traceparent,
-            waitTimeout: WaitTimeout(of: record), retry: retry,
+            job: job, keys: job.keys, lane: lanes[origin.topic] ?? .normal,
+            flow: tenants.flow(of: job.tenant), origin: origin, traceparent: record.traceparent,
+            waitTimeout: WaitTimeout(of: record), retry: retry, refreshID: refreshID,
             warnings: reading.warnings, unknownFields: reading.unknownFields, trace: trace)
         trace?.describe(context)
         return context
@@ -74,14 +81,14 @@ struct DecodeStage: Sendable {
 
     /// Decodes the retry headers of a message. Returns nil for a message in a lane, regardless of its headers.
     private func retry(_ record: ConsumedRecord, _ value: [UInt8]) throws(InvalidJobError) -> JobContext.Retry? {
-        guard let topic = retries[record.topic] else { return nil }
+        guard let topic = delays[record.topic] else { return nil }
         do throws(JobError) {
             let message = try RetryMessage(record)
             guard lanes[message.provenance.topic] != nil else {
                 throw JobError(
                     .invalidJob, "invalid retry message: its original topic \(message.provenance.topic) is not a lane")
             }
-            return JobContext.Retry(message: message, topic: topic)
+            return JobContext.Retry(message: message, topic: topic.retry, delay: topic.seconds)
         } catch {
             throw reader.refuse(value, for: error)
         }
@@ -89,6 +96,13 @@ struct DecodeStage: Sendable {
 }
 
 extension ConsumedRecord {
+    /// The id of the results that the job of the message refreshes; nil for a job of a producer.
+    var refreshID: String? {
+        if headers.isEmpty { return nil }
+        guard let id = headers.first(where: { $0.name == RefreshHeader.name })?.value else { return nil }
+        return String(decoding: id.prefix(32), as: UTF8.self)
+    }
+
     /// The W3C trace context that the producer sent, limited to the length of the supported version. Nil if it is
     /// missing or invalid. Events do not carry an invalid one.
     var traceparent: String? {

@@ -33,7 +33,7 @@ struct PublishStage: Sendable {
     }
 
     /// Publishes the outcome of a job.
-    /// - Returns: The outcome that was published. A job that its retry topic rejects is given up.
+    /// - Returns: The outcome that was published. A job that its retry topic or delay topic rejects is given up.
     /// - Throws: ``KafkaError`` if this worker cannot publish the outcome, because the producer is closed or the
     ///   partition was revoked.
     func publish(_ outcome: Outcome, of job: JobContext, _ delivery: JobDelivery) async throws(KafkaError) -> Outcome {
@@ -41,6 +41,18 @@ struct PublishStage: Sendable {
         case .handedBack: break
         case .ended(let body): try await end(job, body, delivery)
         case .gaveUp(let failed, let reason): try await giveUp(job, failed, reason, delivery)
+        case .scheduled(let topic, let seconds):
+            let history = AttemptHistory(began: Timestamp.now.milliseconds)
+            do throws(KafkaError) {
+                try await postpone(job, history, to: topics.delays[topic], after: seconds, delivery)
+            } catch {
+                let failure = JobError(
+                    .internal, "cannot wait for its start, because it cannot be written to \(topics.delays[topic])",
+                    cause: error)
+                let failed = FailedJob(failure: failure, history: history, timings: Timings())
+                try await giveUp(job, failed, .attempts, delivery)
+                return .gaveUp(failed, .attempts)
+            }
         case .postponed(let failed, let topic, let seconds):
             do throws(KafkaError) {
                 try await postpone(job, failed.history, to: topics.retries[topic], after: seconds, delivery)
@@ -64,7 +76,11 @@ struct PublishStage: Sendable {
 
     /// Returns the topic to which an outcome is published.
     func destination(of outcome: Outcome) -> String {
-        if case .postponed(_, let topic, _) = outcome { topics.retries[topic] } else { topics.events }
+        switch outcome {
+        case .postponed(_, let topic, _): topics.retries[topic]
+        case .scheduled(let topic, _): topics.delays[topic]
+        case .ended, .gaveUp, .handedBack: topics.events
+        }
     }
 
     /// Publishes the final event of a job.
@@ -86,7 +102,7 @@ struct PublishStage: Sendable {
         try await end(job, failed.body, delivery, putAside: letter)
     }
 
-    /// Publishes a job to a retry topic, to be received by any worker.
+    /// Publishes a job to a retry topic or delay topic, to be received by any worker.
     private func postpone(
         _ job: JobContext, _ history: AttemptHistory, to topic: String, after seconds: Double, _ delivery: JobDelivery
     ) async throws(KafkaError) {
@@ -109,8 +125,13 @@ struct PublishStage: Sendable {
         _ delivery: JobDelivery, _ refusal: InvalidJobError, _ trace: JobTrace?
     ) async throws(KafkaError) -> OriginalRecord {
         let record = delivery.record
+        guard record.refreshID == nil else {
+            // The preset of the job was deleted a moment ago. Its results expire.
+            try await complete(delivery, nil)
+            return OriginalRecord(record)
+        }
         // A postponed job keeps its original coordinates, unless the retry headers are invalid.
-        let retry = topics.retries.contains(record.topic) ? try? RetryMessage(record) : nil
+        let retry = topics.lanes.contains(record.topic) ? nil : try? RetryMessage(record)
         let origin = retry?.provenance ?? OriginalRecord(record)
         let isJob = refusal.failure.code != .invalidJob
         let letter =

@@ -58,7 +58,8 @@ final class JobTrace: Sendable {
     /// Adds the attributes of the decoded job.
     func describe(_ job: JobContext) {
         let attributes: SpanAttributes = [
-            "halcyon.job.id": job.job.id, "halcyon.lane": job.lane.rawValue, "halcyon.key": job.keys[0].description,
+            "halcyon.job.id": job.job.id, "halcyon.lane": job.lane.rawValue,
+            "halcyon.key": job.keys.first?.description ?? "",
             "halcyon.variants": job.keys.count, "halcyon.tenant": job.job.tenant,
         ]
         state.withLock { $0.attributes.merge(attributes) }
@@ -182,6 +183,9 @@ struct JobSpanOutcome {
             more = [
                 "halcyon.attempts": failed.history.count, "halcyon.retry.after_ms": Int((seconds * 1000).rounded()),
             ]
+        case .scheduled(_, let seconds):
+            self.init("scheduled")
+            more = ["halcyon.start.after_ms": Int((seconds * 1000).rounded())]
         case .gaveUp(let failed, _):
             self.init("failed", failed.failure.code)
             more = ["halcyon.attempts": failed.history.count]

@@ -36,6 +36,7 @@ struct OutcomeReport {
                     + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
                 return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
             }
+            if prepared.job.isPrefetch { return ["\(Console.green("ok"))      \(source)  prefetched"] }
             return lines + failures.map { failed(source, "\($0.code): \($0.message)") }
         case .failed(let code, let message): return [failed(source, message.isEmpty ? code : "\(code): \(message)")]
         case .cancelled: return [failed(source, "cancelled")]

@@ -44,7 +44,7 @@ struct Submission: Sendable {
         JSONWriter.object { writer in
             writer.member("id", prepared.job.id)
             writer.member("source", prepared.job.source.text)
-            writer.member("key", prepared.keys[0].description)
+            writer.member("key", prepared.keys.first?.description)
             writer.member("keys", prepared.keys.map(\.description))
             writer.member("topic", kafka.topics.jobs(prepared.lane))
             writer.member("partition", Int(delivery.partition))

@@ -16,13 +16,14 @@ export class Cluster {
 
   draw() {
     if (this.#overview === undefined) return;
-    const { lanes, retries, workers, dead } = this.#overview;
+    const { lanes, retries, scheduled, workers, dead } = this.#overview;
     for (const { lane, lag } of lanes ?? []) {
       const place = byId(`lag-${lane}`);
       if (place !== null) say(place, count(lag));
     }
     if (lanes === undefined) for (const place of document.querySelectorAll("#cluster dd.lag")) say(place, "–");
     if (retries !== undefined) say(byId("lag-retries"), count(retries));
+    if (scheduled !== undefined) say(byId("lag-scheduled"), count(scheduled));
     say(byId("dead-count"), dead === undefined ? "–" : count(dead));
     this.#drawWorkers(workers);
   }
