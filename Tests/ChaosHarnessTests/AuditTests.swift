@@ -45,6 +45,13 @@ import Testing
         #expect(broken([right.merging(["ready": 1, "failed": 2]) { $1 }]) == 1)
     }
 
+    @Test func findsJobsThatStartTooEarly() {
+        var (late, soon) = (job(1, at: 1), job(2, at: 1))
+        (late.notBefore, soon.notBefore) = (5, 5)
+        let audit = self.audit([late, soon], [event(1, at: 6.1), event(2, at: 5.9)])
+        #expect(audit.early.map(\.id) == ["job2"] && audit.broken.count == 1)
+    }
+
     @Test func findsLostJobs() {
         let audit = self.audit([job(1), job(2)], [event(2)])
         #expect(audit.lost.map(\.id) == ["job1"])

@@ -14,18 +14,18 @@ import Testing
     }
 
     @Test(arguments: CacheStatus.allCases) func readyJobsAreCountedByLaneAndOrigin(_ origin: CacheStatus) {
-        let counted = WorkerMetrics(metrics)
-        counted.ended(.ready(Ready(results: [], origin: origin, timings: Timings())), .high)
+        let counted = WorkerMetrics(metrics, tenants: 1)
+        counted.ended(.ready(Ready(results: [], origin: origin, timings: Timings())), .high, of: nil)
         #expect(jobs(.high, "ready", origin.rawValue) == 1)
         #expect(jobs(.normal, "ready", origin.rawValue) == 0)
     }
 
     @Test func recordsStageDurationsFromTimings() {
-        let counted = WorkerMetrics(metrics)
+        let counted = WorkerMetrics(metrics, tenants: 1)
         var timings = Timings()
         timings[.fetch] = 120
         timings[.total] = 250
-        counted.ended(.failed(JobError(.timeout, "late"), attempts: 1, timings: timings), .low)
+        counted.ended(.failed(JobError(.timeout, "late"), attempts: 1, timings: timings), .low, of: nil)
         #expect(jobs(.low, "failed", "timeout") == 1)
         func sum(_ stage: String) -> Double {
             metrics.value(of: #"halcyon_stage_duration_seconds_sum{lane="low",stage="\#(stage)"}"#)
@@ -36,9 +36,9 @@ import Testing
     }
 
     @Test func cancelledAndSupersededJobsAreNotFailures() {
-        let counted = WorkerMetrics(metrics)
-        counted.ended(.cancelled, .normal)
-        counted.ended(.superseded(by: 3), .normal)
+        let counted = WorkerMetrics(metrics, tenants: 1)
+        counted.ended(.cancelled, .normal, of: nil)
+        counted.ended(.superseded(by: 3), .normal, of: nil)
         counted.refused(.invalidJob, .normal)
         #expect(jobs(.normal, "cancelled") == 1)
         #expect(jobs(.normal, "superseded") == 1)

@@ -1,6 +1,8 @@
 import Concurrency
 import HalcyonCluster
+import HalcyonCoding
 import Kafka
+import Redis
 import Subprocess
 import TestSupport
 import Vips
@@ -52,6 +54,8 @@ final class ChaosEnvironment: Sendable {
     static let grace = 10.0
     /// The delays of the retry topics.
     private static let retryDelays: [Duration] = [.seconds(2), .seconds(5)]
+    /// The delays of the delay topics.
+    private static let startDelays: [Duration] = [.seconds(1), .seconds(3)]
 
     init(_ plan: Plan) async throws {
         self.plan = plan
@@ -75,9 +79,12 @@ final class ChaosEnvironment: Sendable {
             hasOwnController: true,
             onLine: { [journal] in journal.noteBroker($0) })
         try await kafka.start()
-        let (topics, brokers) = (Topics(retryDelays: Self.retryDelays), kafka.bootstrapServers)
+        let (topics, brokers) = (
+            Topics(retryDelays: Self.retryDelays, startDelays: Self.startDelays), kafka.bootstrapServers
+        )
         try await kafka.create([topics.control], partitions: 1)
         try await kafka.create(topics.all.filter { $0 != topics.control }, partitions: Traffic.partitions)
+        try await Self.registerPresets(in: RedisClient(RedisEndpoint(loopbackPort: redis.port)), topics)
         producer = try JobProducer(brokers: brokers, ledger)
         let (ledger, journal) = (ledger, journal)
         follower = Task { await EventFollower(brokers: brokers, topic: topics.events, ledger: ledger).run() }
@@ -93,7 +100,20 @@ final class ChaosEnvironment: Sendable {
         for supervised in seats.dropLast() { try await supervised.fill() }
     }
 
+    /// Registers a preset for each size of the job mix.
+    private static func registerPresets(in redis: RedisClient, _ topics: Topics) async throws {
+        let store = PresetStore(redis, topics: topics)
+        for (index, size) in JobMix.sizes.enumerated() {
+            let preset = try Preset(JobMix.preset(index), json: Array(#"{"job":{\#(size)}}"#.utf8))
+            _ = try await store.put(preset)
+        }
+        await redis.close()
+    }
+
     private static func settings(_ plan: Plan, _ disk: ScratchDisk?) -> [String: String] {
+        func list(_ delays: [Duration]) -> String {
+            delays.map { "\(Int($0 / .seconds(1)))s" }.joined(separator: ",")
+        }
         var settings = [
             "HALCYON_DELIVERY": plan.mode.rawValue, "HALCYON_WORKER_CONCURRENCY": "1",
             "HALCYON_WORKER_GRACE": "\(Int(grace))s", "HALCYON_LOG_LEVEL": plan.journal == nil ? "notice" : "info",
@@ -101,7 +121,7 @@ final class ChaosEnvironment: Sendable {
             // Jobs that are retried must end soon after the last fault.
             "HALCYON_RETRY_BASE_DELAY": "500ms", "HALCYON_RETRY_MAXIMUM_IN_PROCESS_DELAY": "500ms",
             "HALCYON_RETRY_BUDGET": "20s",
-            "HALCYON_RETRY_DELAYS": retryDelays.map { "\(Int($0 / .seconds(1)))s" }.joined(separator: ","),
+            "HALCYON_RETRY_DELAYS": list(retryDelays), "HALCYON_SCHEDULE_DELAYS": list(startDelays),
             // These limits reject the malformed files.
             "HALCYON_IMAGES_MAXIMUM_PIXELS": "20000000", "HALCYON_IMAGES_MAXIMUM_DECODED_BYTES": "128MiB",
             "HALCYON_IMAGES_MAXIMUM_OUTPUT_PIXELS": "8000000",

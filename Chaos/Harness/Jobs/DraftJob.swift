@@ -17,6 +17,8 @@ struct DraftJob: Sendable {
     var isCancelled = false
     /// See ``SentJob/requiresStore``.
     var requiresStore = false
+    /// The seconds after which it may start; 0 to start at once.
+    var notBefore = 0.0
     /// The batch of the job, and its index in it.
     var batch: BatchMembership?
 }
@@ -45,6 +47,12 @@ enum JobKind: String, CaseIterable, Sendable {
     case deadline
     /// A job whose deadline has passed.
     case late
+    /// A job that starts some seconds later.
+    case scheduled
+    /// A job whose size is that of a preset.
+    case preset
+    /// A job that only loads its source.
+    case prefetch
     /// A job whose source responds with 404.
     case missing
     /// A job whose source responds with 500.
@@ -62,11 +70,11 @@ enum JobKind: String, CaseIterable, Sendable {
     /// The weight of this kind: jobs per thousand of the default mix.
     var share: Int {
         switch self {
-        case .ordinary: 580
+        case .ordinary: 490
         case .variants, .slot, .cancelled, .required: 50
-        case .slow, .unstored, .missing: 40
+        case .slow, .unstored, .missing, .scheduled, .preset: 40
         case .deadline, .invalid, .excluded: 25
-        case .late, .volatile: 10
+        case .late, .volatile, .prefetch: 10
         case .hostile, .broken: 5
         case .heavy: 1000
         }

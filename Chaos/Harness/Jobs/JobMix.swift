@@ -15,7 +15,7 @@ struct JobMix {
     /// The number of jobs of a batch.
     static let jobsPerBatch = 100
     private static let jobsPerSource = 30
-    private static let sizes = [
+    static let sizes = [
         #""width":200,"height":150"#, #""width":120,"height":90"#, #""width":64,"height":64,"contentMode":"center""#,
         #""width":300"#, #""width":90,"height":120,"format":"png""#,
     ]
@@ -76,6 +76,17 @@ struct JobMix {
                 kind, fresh, [size], #","deadline":\#(deadline)"#, allowed: ["ready", "failed/expired"], counts: true)
         case .late:
             return draft(kind, fresh, [size], #","deadline":"2001-01-01T00:00:00Z""#, allowed: ["failed/expired"])
+        case .scheduled:
+            let seconds = Int.random(in: 1...8, using: &numbers)
+            var job = draft(kind, fresh, [size], #","notBefore":\#(seconds)"#, counts: true)
+            job.notBefore = Double(seconds)
+            return job
+        case .preset:
+            // The same size as that of other jobs, whose results are the same.
+            return draft(
+                kind, fresh, [size], counts: true,
+                output: #""preset":"\#(Self.preset(Self.sizes.firstIndex(of: size)!))""#)
+        case .prefetch: return draft(kind, fresh, [], #","prefetch":true"#, counts: true, output: #""width":1"#)
         case .missing: return draft(kind, origin.missing + "\(number / 20)", [size], allowed: ["failed/not_found"])
         case .broken:
             // The circuit breaker opens for an origin that fails repeatedly.
@@ -96,6 +107,9 @@ struct JobMix {
         }
     }
 
+    /// Returns the name of the preset with a size.
+    static func preset(_ index: Int) -> String { "size-\(index)" }
+
     /// Draws the delivery of a job. Some events carry the bytes, so that they can be verified.
     private mutating func delivery() -> String {
         Int.random(in: 0..<4, using: &numbers) == 0 ? #","delivery":"inline""# : ""
@@ -104,15 +118,17 @@ struct JobMix {
     /// - Parameters:
     ///   - sizes: The outputs, as members of a JSON object.
     ///   - members: Other members of the job, each after a comma.
+    ///   - output: The members of the job that stand for the outputs, if they are not the outputs themselves.
     private mutating func draft(
         _ kind: JobKind, _ source: String, _ sizes: [String], _ members: String = "",
-        allowed: Set<String> = ["ready"], counts: Bool = false
+        allowed: Set<String> = ["ready"], counts: Bool = false, output: String? = nil
     ) -> DraftJob {
         let id = "\(kind.rawValue)-\(count)"
         let lane: Lane = [.normal, .normal, .normal, .high, .low].randomElement(using: &numbers)!
         let output =
-            sizes.count == 1
-            ? sizes[0] : #""variants":[\#(sizes.map { "{\($0)}" }.joined(separator: ","))]"#
+            output
+            ?? (sizes.count == 1
+                ? sizes[0] : #""variants":[\#(sizes.map { "{\($0)}" }.joined(separator: ","))]"#)
         let batch = BatchMembership(
             batch: "chaos-\((count - 1) / Self.jobsPerBatch)", index: (count - 1) % Self.jobsPerBatch)
         let membership = #""batch":{"id":"\#(batch.batch)","index":\#(batch.index ?? 0)}"#

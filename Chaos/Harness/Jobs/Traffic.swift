@@ -115,7 +115,7 @@ final class Traffic: Sendable {
                 id: draft.id, place: "\(topic)-\(delivery.partition)-\(delivery.offset)", kind: draft.kind.rawValue,
                 allowed: draft.allowed, source: draft.source, outputs: draft.outputs,
                 requiresStore: draft.requiresStore,
-                slot: draft.slot, generation: draft.generation, batch: draft.batch, at: at))
+                slot: draft.slot, generation: draft.generation, notBefore: draft.notBefore, batch: draft.batch, at: at))
         if let batch = draft.batch, batch.index == JobMix.jobsPerBatch - 1 {
             try await close(batch.batch, total: JobMix.jobsPerBatch)
         }

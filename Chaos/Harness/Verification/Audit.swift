@@ -20,6 +20,8 @@ public struct Audit: Sendable {
     public let unrecognised: [(job: SentJob, ends: [TerminalEvent])]
     /// Records with an outcome that is not allowed.
     public let otherwise: [(job: SentJob, ends: [TerminalEvent])]
+    /// Records that were ready before they were to start.
+    public let early: [SentJob]
     /// Events about records whose position was never acknowledged.
     public let unknown: [TerminalEvent]
     /// The maximum number of such records: records that were sent and never acknowledged.
@@ -67,6 +69,9 @@ public struct Audit: Sendable {
             let wrong = (told[job.place] ?? []).filter { !allowed.contains($0.end) }
             return wrong.isEmpty ? nil : (job, wrong)
         }
+        early = sent.filter { job in
+            (told[job.place] ?? []).contains { $0.end == "ready" && $0.at < job.at + job.notBefore }
+        }
         wrongImages = ImageAudit(sent: sent, ends: told).wrong
         fetches = FetchAudit(sent: sent, ends: firsts, faults: faults, requests: requests)
         recoveries = Self.recoveries(sent, firsts, faults)
@@ -80,6 +85,7 @@ public struct Audit: Sendable {
         if !lost.isEmpty { list.append("\(lost.count) jobs were lost") }
         if !otherwise.isEmpty { list.append("\(otherwise.count) jobs ended with an unexpected outcome") }
         if !unrecognised.isEmpty { list.append("\(unrecognised.count) jobs have terminal events with different ids") }
+        if !early.isEmpty { list.append("\(early.count) jobs started too early") }
         if !wrongImages.isEmpty { list.append("\(wrongImages.count) jobs received a wrong image") }
         let strange = Set(unknown.map(\.place)).count
         if strange > unsure { list.append("\(strange - unsure) events refer to records that were never sent") }

@@ -20,6 +20,8 @@ public struct SentJob: Sendable {
     public var slot: String?
     /// The generation of the job in its display slot.
     public var generation: Int
+    /// The seconds after which it may start.
+    public var notBefore: Double
     /// The batch of the job, and its index in it.
     public var batch: BatchMembership?
     /// The time at which it was sent, in seconds of the run.
@@ -28,7 +30,8 @@ public struct SentJob: Sendable {
     /// Creates a record.
     public init(
         id: String, place: String, kind: String, allowed: Set<String>, source: String? = nil, outputs: [String] = [],
-        requiresStore: Bool = false, slot: String? = nil, generation: Int = 0, batch: BatchMembership? = nil, at: Double
+        requiresStore: Bool = false, slot: String? = nil, generation: Int = 0, notBefore: Double = 0,
+        batch: BatchMembership? = nil, at: Double
     ) {
         self.id = id
         self.place = place
@@ -39,6 +42,7 @@ public struct SentJob: Sendable {
         self.requiresStore = requiresStore
         self.slot = slot
         self.generation = generation
+        self.notBefore = notBefore
         self.batch = batch
         self.at = at
     }

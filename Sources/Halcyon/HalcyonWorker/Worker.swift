@@ -215,7 +215,8 @@ public final class Worker: Sendable {
                 tags: TagIndex(redis), persist: persist, purger: Purger(redis), log: log, errors: errors(of: "tags")),
             retries: RetryScheduler(options.retries, options.topics),
             tracing: tracer.map { JobTracing(tracer: $0, group: options.group) },
-            report: JobReport(metrics: WorkerMetrics(metrics), topics: options.topics, log: log),
+            report: JobReport(
+                metrics: WorkerMetrics(metrics, tenants: options.tenants.metrics), topics: options.topics, log: log),
             batches: BatchReporter(tracker: tracker), refresher: refresher)
         consumer = JobConsumer(
             options: options.consumer, commits: transactional ?? AsyncOffsetCommitter(), log: log, metrics: metrics,

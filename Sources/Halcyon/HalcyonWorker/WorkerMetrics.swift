@@ -1,9 +1,12 @@
+import Concurrency
 import HalcyonModel
 import Telemetry
 
 /// The counters of a worker's jobs.
 struct WorkerMetrics: Sendable {
     private let lanes: [Lane: LaneMetrics]
+    /// The counters by tenant; nil if there are none.
+    private let tenants: TenantMetrics?
     private let retries: [RetryMechanism: [JobErrorCode: Counter]]
     private let dead: [JobErrorCode: Counter]
     private let fallbacks: [JobErrorCode: Counter]
@@ -21,7 +24,9 @@ struct WorkerMetrics: Sendable {
         case topic
     }
 
-    init(_ metrics: Metrics) {
+    /// - Parameter tenants: The maximum number of tenants with counters of their own; 0 for no counters by tenant.
+    init(_ metrics: Metrics, tenants: Int) {
+        self.tenants = tenants > 0 ? TenantMetrics(metrics, most: tenants) : nil
         lanes = Dictionary(uniqueKeysWithValues: Lane.allCases.map { ($0, LaneMetrics(metrics, $0)) })
         retries = Dictionary(
             uniqueKeysWithValues: RetryMechanism.allCases.map { way in
@@ -62,7 +67,10 @@ struct WorkerMetrics: Sendable {
     }
 
     /// Counts a job that ended with an event.
-    func ended(_ body: Event.Body, _ lane: Lane) { lanes[lane]?.ended(body) }
+    func ended(_ body: Event.Body, _ lane: Lane, of tenant: String?) {
+        lanes[lane]?.ended(body)
+        if let tenant { tenants?.ended(body, of: tenant) }
+    }
 
     /// Counts a message that did not contain a valid job.
     func refused(_ code: JobErrorCode, _ lane: Lane) {
@@ -145,5 +153,102 @@ struct LaneMetrics: Sendable {
         for stage in Timings.Stage.allCases {
             if let milliseconds = timings[stage] { stages[stage.rawValue].observe(milliseconds / 1000) }
         }
+    }
+}
+
+/// The counters of the busiest tenants. The number of series is bounded: all other tenants share one set of counters,
+/// whose label `tenant` is `(others)`. Jobs without a tenant are not counted.
+///
+/// The busiest tenants are found with Space-Saving (Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent
+/// and Top-k Elements in Data Streams", ICDT 2005), in a sketch of four times as many entries. Its counts are halved
+/// with each selection, so that tenants that have become idle make room.
+final class TenantMetrics: Sendable {
+    private final class Counters: Sendable {
+        let ended: [Event.Kind: Counter]
+        let seconds = Lock(0.0)
+
+        init(_ metrics: Metrics, of tenant: String) {
+            let kinds = Event.Kind.allCases.filter(\.isTerminal)
+            ended = Dictionary(
+                uniqueKeysWithValues: kinds.map { kind in
+                    (
+                        kind,
+                        metrics.counter(
+                            TenantMetrics.names.jobs, help: "Completed jobs of the busiest tenants, by outcome.",
+                            labels: ["tenant": tenant, "outcome": kind.rawValue])
+                    )
+                })
+            metrics.observable(
+                .counter, TenantMetrics.names.seconds,
+                help: "Time from submission to the end of jobs of the busiest tenants, summed over the jobs.",
+                labels: ["tenant": tenant]
+            ) { [seconds] in seconds.withLock { $0 } }
+        }
+    }
+
+    private struct State {
+        /// The estimated number of recent jobs by tenant.
+        var sketch: [String: Int] = [:]
+        var counters: [String: Counters] = [:]
+        var selectedAt = ContinuousClock.now
+    }
+
+    /// The tenant label of all other tenants, which is no valid name of a tenant.
+    static let others = "(others)"
+    fileprivate static let names = (jobs: "halcyon_tenant_jobs_total", seconds: "halcyon_tenant_latency_seconds_total")
+    /// The time between two selections of the busiest tenants.
+    private static let interval = Duration.seconds(60)
+
+    private let metrics: Metrics
+    private let most: Int
+    private let shared: Counters
+    private let state = Lock(State())
+
+    /// - Parameter most: The maximum number of tenants with counters of their own.
+    init(_ metrics: Metrics, most: Int) {
+        self.metrics = metrics
+        self.most = most
+        shared = Counters(metrics, of: Self.others)
+    }
+
+    /// Counts a job that ended with an event.
+    func ended(_ body: Event.Body, of tenant: String, now: ContinuousClock.Instant = .now) {
+        let counters = state.withLock { self.counters(of: tenant, &$0, now) }
+        let timings: Timings? =
+            switch body {
+            case .ready(let ready): ready.timings
+            case .failed(_, _, let timings): timings
+            default: nil
+            }
+        let milliseconds = (timings?[.queued] ?? 0) + (timings?[.total] ?? 0)
+        counters.seconds.withLock { $0 += milliseconds / 1000 }
+        counters.ended[body.kind]?.add()
+    }
+
+    private func counters(of tenant: String, _ state: inout State, _ now: ContinuousClock.Instant) -> Counters {
+        if state.sketch[tenant] == nil, state.sketch.count >= 4 * most,
+            let least = state.sketch.min(by: { $0.value < $1.value })
+        {
+            state.sketch[least.key] = nil
+            state.sketch[tenant] = least.value
+        }
+        state.sketch[tenant, default: 0] += 1
+        if state.selectedAt.duration(to: now) >= Self.interval { select(&state, now) }
+        if let counters = state.counters[tenant] { return counters }
+        guard state.counters.count < most else { return shared }
+        let counters = Counters(metrics, of: tenant)
+        state.counters[tenant] = counters
+        return counters
+    }
+
+    /// Removes the series of tenants that are no longer among the busiest ones.
+    private func select(_ state: inout State, _ now: ContinuousClock.Instant) {
+        state.selectedAt = now
+        let busiest = Set(state.sketch.sorted { $0.value > $1.value }.prefix(most).map(\.key))
+        for tenant in state.counters.keys where !busiest.contains(tenant) {
+            state.counters[tenant] = nil
+            for name in [Self.names.jobs, Self.names.seconds] { metrics.remove(name, where: "tenant", is: tenant) }
+        }
+        state.sketch = state.sketch.mapValues { $0 / 2 }.filter { $0.value > 0 }
     }
 }

@@ -200,6 +200,8 @@ extension ProgramOptions {
                 Weights of tenants, such as acme=4,test=0.5, in proportion to which they share the capacity of a lane \
                 while several of them wait; 1 for all others.
                 """),
+        Setting("tenants.metrics", \.worker.tenants.metrics, .integer(in: 0...1000))
+            .help("Number of the busiest tenants that have metrics of their own in each worker; 0 for none."),
         Setting("tenants.reserve", \.worker.consumer.reserve, .integer(in: 0...1000))
             .help("Number of jobs in flight per tenant and partition that do not wait for worker.maximumInFlight."),
     ]

@@ -30,6 +30,19 @@ public struct Event: Sendable {
         case superseded(by: Int64)
         /// Results were purged. The event belongs to no job.
         case purged(Purged)
+
+        /// The kind of an event with this content.
+        public var kind: Kind {
+            switch self {
+            case .started: .started
+            case .progress: .progress
+            case .ready: .ready
+            case .failed: .failed
+            case .cancelled: .cancelled
+            case .superseded: .superseded
+            case .purged: .purged
+            }
+        }
     }
 
     /// The unique id of the event. A redelivered job produces the same id again.
@@ -72,18 +85,8 @@ public struct Event: Sendable {
         self.body = body
     }
 
-    /// The kind of the event, derived from its body.
-    public var kind: Kind {
-        switch body {
-        case .started: .started
-        case .progress: .progress
-        case .ready: .ready
-        case .failed: .failed
-        case .cancelled: .cancelled
-        case .superseded: .superseded
-        case .purged: .purged
-        }
-    }
+    /// The kind of the event.
+    public var kind: Kind { body.kind }
 
     /// The key of the event's messages: the job's id, or the purged target. Events with the same key are ordered.
     public var key: String? {

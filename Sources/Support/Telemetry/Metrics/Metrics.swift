@@ -63,6 +63,17 @@ public final class Metrics: Sendable {
         case gauge
     }
 
+    /// Removes the series of a metric that have a label with this value. Objects that were returned for them no longer
+    /// belong to the registry.
+    public func remove(_ name: String, where label: String, is value: String) {
+        let label = Label(name: label, value: value)
+        families.withLock { families in
+            guard var family = families[name] else { return }
+            family.series = family.series.filter { !$0.key.contains(label) }
+            families[name] = family
+        }
+    }
+
     /// All metrics in Prometheus' text format 0.0.4 (`text/plain; version=0.0.4; charset=utf-8`), ordered by name.
     public var prometheusText: [UInt8] {
         let families = families.withLock { $0 }
