@@ -41,7 +41,7 @@ class Scaling(unittest.TestCase):
         settings = manifests.settings("worker")
         self.assertEqual(
             {name: metadata["topic"] for name, metadata in triggers.items()},
-            {"high": settings["kafka.prefix"] + "jobs.high", "normal": settings["kafka.prefix"] + "jobs"})
+            {"high": settings["kafka.prefix"] + "jobs.high", "normal": settings["kafka.prefix"] + "jobs", "overflow": settings["kafka.prefix"] + "overflow"})
         for trigger in spec["triggers"]:
             self.assertEqual(trigger["type"], "kafka")
             metadata = trigger["metadata"]
@@ -56,7 +56,7 @@ class Scaling(unittest.TestCase):
         manifests = Manifests(values={"autoscaling": {"keda": {"enabled": True}}})
         settings = manifests.settings("worker")
         triggers = manifests.one("ScaledObject")["spec"]["triggers"]
-        self.assertEqual({trigger["metadata"]["topic"] for trigger in triggers}, {"halcyon.jobs.high", "halcyon.jobs", "halcyon.jobs.low"})
+        self.assertEqual({trigger["metadata"]["topic"] for trigger in triggers}, {"halcyon.jobs.high", "halcyon.jobs", "halcyon.jobs.low", "halcyon.overflow"})
         self.assertEqual({trigger["metadata"]["consumerGroup"] for trigger in triggers}, {settings["kafka.group"]})
         self.assertTrue(all("tls" not in trigger["metadata"] for trigger in triggers))
 

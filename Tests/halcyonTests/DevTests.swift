@@ -236,13 +236,14 @@ import Testing
         #expect(
             list.map { $0.at("topic") } == [
                 "halcyon.jobs.high", "halcyon.jobs", "halcyon.jobs.low", "halcyon.retry.10s", "halcyon.retry.1m",
-                "halcyon.retry.10m", "halcyon.delay.10s", "halcyon.delay.2m", "halcyon.delay.30m", "halcyon.events",
+                "halcyon.retry.10m", "halcyon.delay.10s", "halcyon.delay.2m", "halcyon.delay.30m", "halcyon.overflow",
+                "halcyon.events",
                 "halcyon.webhooks.10s", "halcyon.webhooks.1m",
                 "halcyon.webhooks.10m", "halcyon.webhooks.60m", "halcyon.dead", "halcyon.control",
                 "halcyon.batches",
             ])
         let create = try await cluster.run("topics", "create").expect(0)
-        #expect(create.lines.count == 17 && create.lines.allSatisfy { $0.contains(": already exists, 8 partitions") })
+        #expect(create.lines.count == 18 && create.lines.allSatisfy { $0.contains(": already exists, 8 partitions") })
         try await cluster.run("topics", "list", "--prefix", "other.").expect(3)
         let other = try await cluster.run("submit", cluster.url("coffee.jpg"), "--prefix", "other.").expect(1)
         #expect(other.errors.contains("there is no topic other.jobs") && other.errors.contains("halcyon topics create"))

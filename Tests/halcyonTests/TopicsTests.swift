@@ -8,7 +8,7 @@ import Testing
         let brokers = ["--brokers", try #require(SharedApacheKafka.current).bootstrapServers, "--prefix", prefix]
         try await Executable.run(["topics", "list"] + brokers).expect(3)
         let created = try await Executable.run(["topics", "create", "--partitions", "3"] + brokers).expect(0)
-        #expect(created.lines.count == 17)
+        #expect(created.lines.count == 18)
         #expect(
             created.lines[1] == """
                 \(prefix)jobs: created, 3 partitions, 1 replica, \

@@ -103,7 +103,7 @@ import Testing
 
     @Test func threeReplicasRequireTwoInSync() {
         let plan = TopicPlan(topics: .init(), partitions: 12, replication: 3, folderRetention: 30 * 86_400)
-        #expect(plan.topics.count == 17 && plan.topics.allSatisfy { $0.configuration["min.insync.replicas"] == "2" })
+        #expect(plan.topics.count == 18 && plan.topics.allSatisfy { $0.configuration["min.insync.replicas"] == "2" })
         #expect(plan.topics.last?.partitions == 1)
     }
 }

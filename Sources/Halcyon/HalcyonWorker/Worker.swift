@@ -218,10 +218,7 @@ public final class Worker: Sendable {
             report: JobReport(
                 metrics: WorkerMetrics(metrics, tenants: options.tenants.metrics), topics: options.topics, log: log),
             batches: BatchReporter(tracker: tracker), refresher: refresher)
-        consumer = JobConsumer(
-            options: options.consumer, commits: transactional ?? AsyncOffsetCommitter(), log: log, metrics: metrics,
-            onEnd: onEnd, flow: decoder.flow
-        ) { [health, heartbeat] deliveries in
+        let process: @Sendable ([JobDelivery]) -> Void = { [health, heartbeat] deliveries in
             for delivery in deliveries {
                 health.jobStarted()
                 heartbeat.jobStarted(from: delivery.record.topic)
@@ -233,6 +230,14 @@ public final class Worker: Sendable {
                 }
             }
         }
+        var limits = options.consumer
+        if options.overflows { limits.spilling = Set(options.topics.lanes) }
+        let overflow = OverflowWriter(
+            publisher.outbox, topics: options.topics, log: log, metrics: metrics, fail: process)
+        consumer = JobConsumer(
+            options: limits, commits: transactional ?? AsyncOffsetCommitter(), log: log, metrics: metrics,
+            onEnd: onEnd, flow: decoder.flow, receive: process
+        ) { deliveries in Task { await overflow.move(deliveries) } }
     }
 
     /// The health of the worker and its progress, as observed within the last second.

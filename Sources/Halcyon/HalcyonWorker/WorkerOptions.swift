@@ -57,6 +57,8 @@ public struct WorkerOptions: Sendable {
     public var fetchesWithoutLeases = 32
     /// The options of the leases that coordinate work with other workers.
     public var leases = LeaseOptions()
+    /// True if jobs of tenants that flood a partition are moved to the overflow topic.
+    public var overflows = true
     /// The budgets and times of refreshes.
     public var refresh = RefreshOptions()
     /// The options of batches.

@@ -6,6 +6,8 @@ import Testing
 @Suite struct AdmissionQueueTests {
     private struct Element: FlowMember, Equatable {
         let name: String
+        var offset: Int64 = 0
+        var bytes = 100
         var flow: Flow { Flow(name) }
     }
 
@@ -52,6 +54,57 @@ import Testing
         _ = queue.receive(elements(100, "big"))
         for tenant in 0..<100 { _ = queue.receive(elements(10, "\(tenant)")) }
         #expect(queue.inFlight == 32)
+    }
+
+    /// The names and offsets of jobs that take turns, in the order of their partition.
+    private func interleaved(_ names: [String], _ count: Int) -> [Element] {
+        (0..<count).map { Element(name: names[$0 % names.count], offset: Int64($0)) }
+    }
+
+    @Test func spillsTheLaterHalfOfAFullQueue() {
+        var queue = AdmissionQueue<Element>(window: 10, reserve: 0)
+        _ = queue.receive(interleaved(["a"], 110))
+        let limit = AdmissionQueue<Element>.SpillLimit(count: 100, bytes: .max)
+        // The ten jobs that were admitted are a tenth of what waits: at that rate it takes ten times a quarter second.
+        #expect(queue.spill(limit, after: 0.25).map(\.offset) == Array(60..<110))
+        #expect(queue.count == 50 && queue.inFlight == 10)
+        // It is not full any more.
+        #expect(queue.spill(limit, after: 0.25).isEmpty)
+        #expect(queue.end(interleaved(["a"], 10)).map(\.offset) == Array(10..<20))
+    }
+
+    @Test func spillsNothingFromAQueueThatMoves() {
+        var queue = AdmissionQueue<Element>(window: 10, reserve: 0)
+        _ = queue.receive(interleaved(["a"], 1000))
+        let limit = AdmissionQueue<Element>.SpillLimit(count: 100, bytes: .max)
+        for _ in 0..<30 { _ = queue.end(interleaved(["a"], 10)) }
+        // 310 jobs in a quarter second: the other 690 take less than a second.
+        #expect(queue.spill(limit, after: 0.25).isEmpty)
+        #expect(queue.spill(limit, after: 0.25).count == 345)
+    }
+
+    @Test func spillsFlowsWithManyJobsOnly() {
+        var queue = AdmissionQueue<Element>(window: 1, reserve: 0)
+        _ = queue.receive(interleaved(["big", "big", "big", "small", "other", "big", "big", "big"], 401))
+        let spilled = queue.spill(.init(count: 100, bytes: .max), after: 0.25)
+        #expect(spilled.count == 200 && spilled.allSatisfy { $0.name == "big" })
+        #expect(spilled.map(\.offset) == spilled.map(\.offset).sorted() && spilled[0].offset > 100)
+        #expect(queue.count == 200)
+    }
+
+    @Test func spillsFlowsOfEqualSize() {
+        var queue = AdmissionQueue<Element>(window: 1, reserve: 0)
+        _ = queue.receive(interleaved((0..<50).map { "\($0)" }, 501))
+        #expect(queue.spill(.init(count: 100, bytes: .max), after: 0.25).count == 250)
+    }
+
+    @Test func spillsLargeMessages() {
+        var queue = AdmissionQueue<Element>(window: 1, reserve: 0)
+        _ = queue.receive(interleaved(["a"], 51))
+        #expect(queue.spill(.init(count: 1000, bytes: 5001), after: 0.25).isEmpty)
+        #expect(queue.spill(.init(count: 1000, bytes: 5000), after: 0.25).count == 25)
+        // The rest has 2500 bytes.
+        #expect(queue.spill(.init(count: 1000, bytes: 2501), after: 0.25).isEmpty)
     }
 
     @Test func everyRecordIsAdmittedOnce() {

@@ -101,7 +101,7 @@ import Testing
             webhookDelays: [.seconds(10), .seconds(3600)])
         #expect(topics.retries == ["p.retry.250ms", "p.retry.1500ms", "p.retry.10s", "p.retry.90s", "p.retry.60m"])
         #expect(
-            topics.taken == topics.lanes + topics.retries + ["p.delay.1s", "p.delay.2m"]
+            topics.taken == topics.lanes + topics.retries + ["p.delay.1s", "p.delay.2m", "p.overflow"]
                 && topics.all == topics.taken
                     + ["p.events", "p.webhooks.10s", "p.webhooks.60m", "p.dead", "p.control", "p.batches"]
         )

@@ -71,6 +71,8 @@ extension ProgramOptions {
                 """),
         Setting("worker.maximumInFlight", \.worker.consumer.window, .integer(in: 1...100_000))
             .help("Maximum number of jobs in flight per partition."),
+        Setting("worker.overflow", \.worker.overflows, .bool)
+            .help("Move jobs of tenants that flood a partition to the topic of overflow, out of the way of others."),
         Setting("worker.lookahead", \.worker.consumer.lookahead, .integer(in: 0...1_000_000))
             .help(
                 """

@@ -8,6 +8,10 @@ struct AdmissionQueue<Element: FlowMember> {
     private let window: Int
     private let reserve: Int
     private var waiting = FairQueue<Element>()
+    /// The size of the messages that wait, in bytes.
+    private var waitingBytes = 0
+    /// The number of jobs admitted since the last call of ``spill(_:after:)``.
+    private var admittedCount = 0
     private var inFlightByFlow: [String?: Int] = [:]
     /// The number of jobs in flight.
     private(set) var inFlight = 0
@@ -32,7 +36,7 @@ struct AdmissionQueue<Element: FlowMember> {
             for run in elements.runs(by: { $0.flow }) { begin(run.count, of: run[run.startIndex].flow.name) }
             return elements
         }
-        for element in elements { waiting.append(element, to: element.flow) }
+        for element in elements { append(element) }
         return admit(Set(elements.lazy.map(\.flow.name)))
     }
 
@@ -54,6 +58,7 @@ struct AdmissionQueue<Element: FlowMember> {
         if window - inFlight >= max(1, min(window / 4, waiting.count)) {
             while inFlight < window, let (flow, element) = waiting.popFirst() {
                 begin(1, of: flow)
+                waitingBytes -= element.bytes
                 admitted.append(element)
             }
         }
@@ -62,14 +67,54 @@ struct AdmissionQueue<Element: FlowMember> {
                 let element = waiting.popFirst(of: flow)
             {
                 begin(1, of: flow)
+                waitingBytes -= element.bytes
                 admitted.append(element)
             }
         }
         return admitted
     }
 
+    private mutating func append(_ element: Element) {
+        waitingBytes += element.bytes
+        waiting.append(element, to: element.flow)
+    }
+
+    /// The fill level at which jobs leave the queue for a topic of their own.
+    struct SpillLimit: Hashable {
+        /// The number of jobs that wait.
+        var count: Int
+        /// The size of their messages in bytes.
+        var bytes: Int
+        /// The time in which a queue that moves fast enough is processed, in seconds.
+        var patience = 1.0
+    }
+
+    /// Removes the later half of a full queue that moves slowly, so that records behind it can be received. Flows with
+    /// fewer jobs than the average keep theirs.
+    /// - Parameters:
+    ///   - limit: The fill level.
+    ///   - seconds: The time since the last call.
+    /// - Returns: The removed jobs, in the order of the partition.
+    mutating func spill(_ limit: SpillLimit, after seconds: Double) -> [Element] {
+        defer { admittedCount = 0 }
+        guard waiting.count >= limit.count || waitingBytes >= limit.bytes, waiting.count > 1,
+            Double(waiting.count) * seconds > Double(admittedCount) * limit.patience
+        else { return [] }
+        var all: [Element] = []
+        while let (_, element) = waiting.popFirst() { all.append(element) }
+        all.sort { $0.offset < $1.offset }
+        let counts = Dictionary(all.map { ($0.flow.name, 1) }, uniquingKeysWith: +)
+        let average = all.count / counts.count
+        let busy = all.indices.filter { counts[all[$0].flow.name, default: 0] >= average }
+        let removed = Set(busy.suffix(all.count / 2))
+        (waiting, waitingBytes) = (FairQueue(), 0)
+        for (index, element) in all.enumerated() where !removed.contains(index) { append(element) }
+        return removed.sorted().map { all[$0] }
+    }
+
     private mutating func begin(_ count: Int, of flow: String?) {
         inFlight += count
+        admittedCount += count
         inFlightByFlow[flow, default: 0] += count
     }
 }
@@ -78,9 +123,16 @@ struct AdmissionQueue<Element: FlowMember> {
 protocol FlowMember {
     /// The flow that the element belongs to.
     var flow: Flow { get }
+    /// The offset of the record in its partition.
+    var offset: Int64 { get }
+    /// The size of the message in bytes.
+    var bytes: Int { get }
 }
 
-extension JobDelivery: FlowMember {}
+extension JobDelivery: FlowMember {
+    var offset: Int64 { entry.offset }
+    var bytes: Int { record.bytes }
+}
 extension AdmissionQueue: Sendable where Element: Sendable {}
 
 extension RandomAccessCollection {

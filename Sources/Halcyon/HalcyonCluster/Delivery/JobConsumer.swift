@@ -25,12 +25,20 @@ public final class JobConsumer: Sendable {
         /// The maximum number of characters of commit metadata, which lists jobs that ended beyond the offset; 0 for no
         /// metadata. The limit of the brokers is `offset.metadata.max.bytes`.
         public var metadataLimit = 4096
+        /// The topics whose partitions move jobs to another topic, if many jobs that wait keep later ones from being
+        /// received.
+        public var spilling: Set<String> = []
         /// The interval between commits.
         public var commitInterval = Duration.milliseconds(250)
         /// The time that a revoked partition waits for jobs that have begun. The whole group waits meanwhile.
         public var revocationTimeout = Duration.seconds(1)
         /// Creates options with default values.
         public init() {}
+
+        /// Three quarters of what can wait.
+        var spillLimit: AdmissionQueue<JobDelivery>.SpillLimit {
+            .init(count: max(1, (lookahead - window) * 3 / 4), bytes: windowBytes * 3 / 4)
+        }
     }
 
     struct State {
@@ -57,10 +65,25 @@ public final class JobConsumer: Sendable {
         /// - Returns: the jobs that take their place.
         mutating func replace(_ deliveries: [JobDelivery]) -> [JobDelivery] {
             var admitted: [JobDelivery] = []
+            // Jobs that were spilled have left their queues already.
+            let deliveries =
+                deliveries.contains(where: \.isSpilled) ? deliveries.filter { !$0.isSpilled } : deliveries
             for run in deliveries.runs(by: { $0.entry.assignment }) {
                 admitted += queues[run[run.startIndex].entry.assignment]?.end(run) ?? []
             }
             return admitted
+        }
+
+        /// Removes jobs from full queues that move slowly.
+        mutating func spill(
+            _ limit: AdmissionQueue<JobDelivery>.SpillLimit, from topics: Set<String>, after seconds: Double
+        ) -> [JobDelivery] {
+            var spilled: [JobDelivery] = []
+            for assignment in queues.keys where topics.contains(assignment.partition.topic) {
+                spilled += queues[assignment]?.spill(limit, after: seconds) ?? []
+            }
+            for index in spilled.indices { spilled[index].isSpilled = true }
+            return spilled
         }
 
         /// Drops the jobs of these partitions (nil for all) that wait to be processed.
@@ -91,6 +114,7 @@ public final class JobConsumer: Sendable {
     let onEnd: @Sendable (KafkaError) -> Void
     let flow: @Sendable (ConsumedRecord) -> Flow
     let receive: @Sendable ([JobDelivery]) -> Void
+    private let spill: @Sendable ([JobDelivery]) -> Void
 
     /// Creates a consumer.
     /// - Parameters:
@@ -101,12 +125,14 @@ public final class JobConsumer: Sendable {
     ///   - flow: the flow of a record. Flows share the window of a partition in proportion to their weights.
     ///   - receive: the receiver of record batches, called on any thread. It must not block, and every record must be
     ///     ended or returned to the queue.
+    ///   - spill: the receiver of records to move to another topic, with the same obligations.
     public init(
         options: Options = Options(), of things: String = "jobs", commits: any OffsetCommitter = AsyncOffsetCommitter(),
         log: Log, metrics: Metrics,
         onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in },
         flow: @escaping @Sendable (ConsumedRecord) -> Flow = { _ in Flow() },
-        receive: @escaping @Sendable ([JobDelivery]) -> Void
+        receive: @escaping @Sendable ([JobDelivery]) -> Void,
+        spill: @escaping @Sendable ([JobDelivery]) -> Void = { _ in }
     ) {
         self.options = options
         self.commits = commits
@@ -116,6 +142,7 @@ public final class JobConsumer: Sendable {
         self.things = things
         self.metrics = DeliveryMetrics(metrics, of: things)
         self.receive = receive
+        self.spill = spill
         state = Lock(
             State(
                 ledger: OffsetTracker(
@@ -137,9 +164,13 @@ public final class JobConsumer: Sendable {
         let interval = options.commitInterval
         // The task retains the consumer until it is drained.
         let task = Task { [commits] in
+            var last = ContinuousClock.now
             while !Task.isCancelled {
                 await Task.sleepUnlessCancelled(for: interval)
                 await commits.commit(self)
+                let now = ContinuousClock.now
+                spillFullQueues(after: last.duration(to: now) / .seconds(1))
+                last = now
             }
         }
         committer.withLock { $0 = task }
@@ -208,6 +239,15 @@ public final class JobConsumer: Sendable {
     }
 
     // MARK: Records
+
+    private func spillFullQueues(after seconds: Double) {
+        guard !options.spilling.isEmpty else { return }
+        let spilled = state.withLock { state in
+            state.looksAhead && !state.isDraining
+                ? state.spill(options.spillLimit, from: options.spilling, after: seconds) : []
+        }
+        if !spilled.isEmpty { spill(spilled) }
+    }
 
     func onRevocation(_ entry: OffsetTracker.Entry, _ body: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.ledger.onRevocation(entry, body) }) { body() }
@@ -326,6 +366,8 @@ public struct JobDelivery: Sendable {
     public let flow: Flow
     let entry: OffsetTracker.Entry
     let consumer: JobConsumer
+    /// True if the job has left the queue of its partition to be moved to another topic.
+    var isSpilled = false
 
     /// Sets the callback for the case that the job must be returned to the queue: it has not begun, and its partition
     /// is being revoked or the worker drains.

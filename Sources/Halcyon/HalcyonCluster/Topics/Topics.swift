@@ -50,7 +50,9 @@ public struct Topics: Hashable, Sendable {
     /// All retry topics for webhooks, the shortest delay first.
     public var webhookRetries: [String] { webhookDelays.map(webhooks) }
     /// The topics from which workers consume jobs.
-    public var taken: [String] { lanes + retries + delays }
+    public var taken: [String] { lanes + retries + delays + [overflow] }
+    /// The topic of jobs that were moved out of the way of others in their lanes.
+    public var overflow: String { prefix + "overflow" }
     /// The topic of messages about batches.
     public var batches: String { prefix + "batches" }
     /// All required topics.

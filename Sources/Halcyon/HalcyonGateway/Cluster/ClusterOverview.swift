@@ -69,6 +69,7 @@ actor ClusterOverview {
                     }
                 }
                 writer.member("retries", cluster.topics.retries.reduce(0) { $0 + lag.count(in: $1) })
+                writer.member("overflow", lag.count(in: cluster.topics.overflow))
                 writer.member("scheduled", cluster.topics.delays.reduce(0) { $0 + lag.count(in: $1) })
             }
             if let entries {

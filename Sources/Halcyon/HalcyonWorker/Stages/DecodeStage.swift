@@ -20,7 +20,7 @@ struct DecodeStage: Sendable {
     private let tenants: TenantOptions
     /// The lanes by topic name.
     private let lanes: [String: Lane]
-    /// The retry topics and delay topics by name: the index of a retry topic, and the delay in seconds.
+    /// The topics in which jobs wait, by name: the index of a retry topic, and the delay in seconds.
     private let delays: [String: (retry: Int?, seconds: Double)]
 
     init(reader: JobDecoder, topics: Topics, tenants: TenantOptions = TenantOptions()) {
@@ -32,6 +32,7 @@ struct DecodeStage: Sendable {
             delays[topics.retry(delay)] = (index, delay / .seconds(1))
         }
         for delay in topics.startDelays { delays[topics.delay(delay)] = (nil, delay / .seconds(1)) }
+        delays[topics.overflow] = (nil, 0)
         self.delays = delays
     }
 

@@ -1,0 +1,56 @@
+import HalcyonCluster
+import HalcyonModel
+import HalcyonSources
+import HalcyonWorker
+import Telemetry
+import TestSupport
+import Testing
+
+/// A flood of one tenant that is longer than the look-ahead.
+@Suite(.limitedParallelism) struct OverflowTests {
+    private static let flood = 900
+
+    private static func job(_ number: Int, _ tenant: String) -> String {
+        #"{"id":"\#(tenant)\#(number)","source":"slow:\#(tenant)\#(number)","width":8,"height":8,"tenant":"\#(tenant)"}"#
+    }
+
+    @Test func jobsBehindAFloodAreFound() async throws {
+        try await Self.findJobsBehindAFlood(on: .mock, Topics())
+    }
+
+    @Test(.sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable), arguments: [false, true])
+    func jobsBehindAFloodAreFoundOnApacheKafka(exactlyOnce: Bool) async throws {
+        let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
+        try await Self.findJobsBehindAFlood(on: .apache, topics, exactlyOnce: exactlyOnce)
+    }
+
+    private static func findJobsBehindAFlood(
+        on broker: TestBroker.Kind, _ topics: Topics, exactlyOnce: Bool = false
+    ) async throws {
+        let metrics = Metrics()
+        let provider = SlowProvider(try SampleImages.bytes(), takes: .milliseconds(100))
+        try await WorkerFixture.with(broker: broker, partitions: 1, topics: topics) { cluster in
+            let providers = try CustomProviders([provider])
+            try await cluster.withWorker(metrics: metrics) {
+                $0.providers = providers
+                $0.transactions = exactlyOnce ? TransactionOptions() : nil
+                ($0.consumer.window, $0.consumer.lookahead, $0.consumer.reserve) = (4, 100, 2)
+                $0.fetches = 4
+            } _: {
+                for number in 0..<Self.flood { try await cluster.submit(Self.job(number, "big")) }
+                try await cluster.submit(Self.job(0, "small"))
+                #expect(try await cluster.events.terminal(of: "small0").kind == "ready")
+                // The flood was in one partition before it.
+                #expect(cluster.events.terminal.count < Self.flood / 2)
+                #expect(metrics.value(of: "halcyon_overflow_total") > 0)
+                try await until("all jobs have ended", within: .seconds(300)) {
+                    Set(cluster.events.terminal.map(\.jobID)).count == Self.flood + 1
+                }
+                #expect(cluster.events.terminal.count == Self.flood + 1)
+                #expect(cluster.events.terminal.allSatisfy { $0.kind == "ready" })
+                // Jobs without an id are named after their first record, so that all have their own event.
+                #expect(Set(cluster.events.terminal.compactMap { $0.json["id"] as? String }).count == Self.flood + 1)
+            }
+        }
+    }
+}
