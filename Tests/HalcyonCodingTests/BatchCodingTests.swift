@@ -60,6 +60,22 @@ import Testing
         ),
         (#"{"batch":"a","close":{"total":0}}"#, BatchMessage("a", .close(total: 0))),
         (#"{"batch":"a","close":{"total":10000000}}"#, BatchMessage("a", .close(total: 10_000_000))),
+        (
+            #"{"batch":"a","close":{"total":3,"error":{"code":"too_large","message":"é"}}}"#,
+            BatchMessage("a", .close(total: 3, error: BatchError(code: "too_large", message: "é")))
+        ),
+        (
+            #"{"batch":"a","list":{"prefix":"s3://pictures/","template":{"width":8}}}"#,
+            BatchMessage("a", .list(BatchListing(prefix: "s3://pictures/", template: Array(#"{"width":8}"#.utf8))))
+        ),
+        (
+            #"{"batch":"a","list":{"prefix":"s3://pictures/a","template":{},"after":"a/é\u0001","submitted":7}}"#,
+            BatchMessage(
+                "a",
+                .list(
+                    BatchListing(
+                        prefix: "s3://pictures/a", template: Array("{}".utf8), after: "a/é\u{1}", submitted: 7)))
+        ),
         (#"{"batch":"a","counted":true}"#, BatchMessage("a", .counted)),
         (#"{"batch":"a","cancel":true}"#, BatchMessage("a", .cancel)),
         (
@@ -90,8 +106,14 @@ import Testing
 
     @Test(arguments: [
         ("", "expected JSON"), ("{", "not well-formed"), ("[]", "expected an object"), ("7", "expected an object"),
-        (#"{"batch":"a"}"#, "expected open, close"),
-        (#"{"batch":"a","drain":true}"#, "expected open, close"), (#"{"close":{"total":1}}"#, "batch: is missing"),
+        (#"{"batch":"a"}"#, "expected open, list, close"),
+        (#"{"batch":"a","drain":true}"#, "expected open, list, close"),
+        (#"{"batch":"a","list":{}}"#, "list.prefix: is missing"),
+        (#"{"batch":"a","list":7}"#, "list: expected an object"),
+        (#"{"batch":"a","list":{"prefix":7}}"#, "list.prefix"),
+        (#"{"batch":"a","list":{"prefix":"s3://a/","template":7}}"#, "list.template: expected an object"),
+        (#"{"batch":"a","list":{"prefix":"s3://a/","submitted":-1}}"#, "list.submitted: expected"),
+        (#"{"close":{"total":1}}"#, "batch: is missing"),
         (#"{"batch":"a b","cancel":true}"#, "batch: expected 1 to 128"), (#"{"batch":7,"cancel":true}"#, "batch: "),
         (#"{"batch":"a","close":{}}"#, "close.total: is missing"),
         (#"{"batch":"a","close":7}"#, "close: expected an object"),
@@ -124,6 +146,8 @@ import Testing
     @Test func batchesReportTheirState() {
         var batch = Batch(id: "a", created: 0)
         #expect(batch.state == .open && !batch.isDone)
+        batch.prefix = "s3://pictures/"
+        #expect(batch.state == .listing && !batch.isDone)
         batch.total = 2
         #expect(batch.state == .running && !batch.isDone)
         batch.cancelled = 1

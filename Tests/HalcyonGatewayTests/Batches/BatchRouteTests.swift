@@ -137,6 +137,46 @@ import Testing
         }
     }
 
+    /// The gateway has no access to the object store.
+    @Test func createsABatchOfAPrefixThatAWorkerLists() async throws {
+        let store = RawOrigin { request in
+            RawOrigin.answer(
+                "200 OK", [],
+                "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a/1.gif</Key><Size>7</Size></Contents>"
+                    + "</ListBucketResult>")
+        }
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker({ $0.sources.s3.endpoint = try? WebURL("\(store.url("/"))") }) {
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let body = #"{"template":{"width":8,"height":8},"prefix":"s3://pictures/a/"}"#
+                    let answer = try await client.send(.post, "/v1/batches?id=p&priority=low&tenant=shop-7", body)
+                    #expect(answer.status == 202 && answer.headers["Location"] == "/v1/batches/p")
+                    #expect(Set(answer.json.keys) == ["id", "prefix", "status"])
+                    #expect(answer.json["prefix"] as? String == "s3://pictures/a/")
+                    let batch = try await Self.completed("p", client)
+                    #expect(batch["prefix"] as? String == "s3://pictures/a/" && batch["tenant"] as? String == "shop-7")
+                    // The bytes are no picture.
+                    #expect(batch["total"] as? Int == 1 && Self.counts(batch)["failed"] == 1)
+                    Self.expectProblem(try await client.send(.post, "/v1/batches?id=p", body), 409, "closed")
+                    _ = try await client.send(
+                        .post, "/v1/batches?id=q&close=false", #"{"template":{"width":8},"sources":["initials:A"]}"#)
+                    Self.expectProblem(try await client.send(.post, "/v1/batches?id=q", body), 409, "other jobs")
+                    for (query, body, reason) in [
+                        ("close=false", body, "close and first"), ("first=3", body, "close and first"),
+                        ("", #"{"prefix":"s3://pictures/a/","sources":["initials:A"]}"#, "exclude each other"),
+                        ("", #"{"prefix":"https://pictures/a/"}"#, "prefix: "), ("", #"{"prefix":7}"#, "prefix: "),
+                        ("", #"{"prefix":"s3://pictures/a/","template":{"width":-1}}"#, "width: "),
+                    ] {
+                        Self.expectProblem(
+                            try await client.send(.post, "/v1/batches?id=r&\(query)", body), 400, reason)
+                    }
+                    #expect(try await client.send(.get, "/v1/batches/r").status == 404)
+                }
+            }
+        }
+        try await store.stop()
+    }
+
     @Test func cancelsABatch() async throws {
         let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
         try await Self.withCluster { _, client in

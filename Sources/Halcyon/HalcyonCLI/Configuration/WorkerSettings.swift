@@ -161,6 +161,15 @@ extension ProgramOptions {
         .help(
             "Time without progress after which a batch is counted again from the topic of events; it doubles each time."
         ),
+        Setting("batches.maximumObjects", \.worker.batches.mostObjects, .integer(in: 1...10_000_000))
+            .help("Maximum number of objects at the S3 prefix of a batch."),
+        Setting("batches.objectsPerPage", \.worker.batches.objectsPerPage, .integer(in: 1...1000))
+            .help("Number of objects that are listed with one request."),
+        Setting("batches.lists", \.worker.batches.lists, .integer(in: 1...1000))
+            .help("Maximum number of S3 prefixes that are listed at the same time."),
+        Setting("batches.listPatience", \.worker.batches.listPatience, .duration(in: .zero ... .seconds(86_400)))
+            .help(
+                "Time for which an object store that does not respond is asked again before a list ends with an error."),
         share(.high), share(.normal), share(.low),
         Setting("tenants.weights", \.worker.tenants.weights, .weights)
             .help(

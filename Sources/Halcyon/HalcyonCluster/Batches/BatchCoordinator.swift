@@ -17,6 +17,8 @@ struct BatchCoordinator: Sendable {
     let batches: BatchLog
     let recounter: BatchRecounter
     let outbox: BatchOutbox
+    /// Takes a message that leads to a page of a list. Returns immediately.
+    let list: @Sendable (BatchLister.Request) -> Void
     let topics: Topics
     /// The librdkafka properties for reading.
     let reader: [String: String]
@@ -89,14 +91,15 @@ struct BatchCoordinator: Sendable {
         if entry.first == delivery.record.offset {
             _ = try await store.open(entry.batch)
         }
-        let (batch, isOpened) = try await store.note(
-            message.batch, total: entry.batch.total, cancelled: entry.batch.cancelled)
-        let isComplete = (batch?.created ?? .max) <= entry.batch.created + BatchStore.clockTolerance
-        if !isOpened || !isComplete {
-            await recounter.request(message.batch)
-            return delivery.acknowledge()
+        let (batch, isOpened) = try await store.note(entry.batch)
+        let isComplete = isOpened && (batch?.created ?? .max) <= entry.batch.created + BatchStore.clockTolerance
+        if !isComplete { await recounter.request(message.batch) }
+        if case .list(let listing) = message.body, entry.list?.offset == delivery.record.offset,
+            entry.batch.total == nil
+        {
+            return list(BatchLister.Request(batch: message.batch, listing: listing, delivery: delivery))
         }
-        guard var batch, batch.isDone, known.withLock({ !$0.completed.contains(batch.id) }) else {
+        guard isComplete, var batch, batch.isDone, known.withLock({ !$0.completed.contains(batch.id) }) else {
             return delivery.acknowledge()
         }
         batch.completed = Timestamp.now.milliseconds
@@ -120,6 +123,7 @@ struct BatchCoordinator: Sendable {
 final class BatchOutbox: Outbox, OffsetCommitter {
     private let transactional: TransactionalOutbox
     private let acknowledged: AcknowledgedOutbox
+    private let producer: Producer
     private let hasTransactions: Lock<Bool>
 
     /// - Parameters:
@@ -133,6 +137,7 @@ final class BatchOutbox: Outbox, OffsetCommitter {
         let hasTransactions = Lock(true)
         self.hasTransactions = hasTransactions
         acknowledged = AcknowledgedOutbox(producer)
+        self.producer = producer
         // The transactions of jobs have metrics with the same names.
         transactional = TransactionalOutbox(
             properties: properties, options: TransactionOptions(), events: ClientCallbacks(), log: log,
@@ -158,7 +163,10 @@ final class BatchOutbox: Outbox, OffsetCommitter {
         if hasTransactions.withLock({ $0 }) {
             try await transactional.complete(delivery, publishing: records)
         } else {
-            try await acknowledged.complete(delivery, publishing: records)
+            let errors = await producer.send(all: Array(records.dropLast()))
+            if let error = errors.compactMap(\.self).first { throw error }
+            // The last record leads to the next step, so it follows the others.
+            try await acknowledged.complete(delivery, publishing: Array(records.suffix(1)))
         }
     }
 

@@ -16,6 +16,8 @@ public final class BatchLog: Sendable {
         var batch: Batch
         /// The time of the last message, in milliseconds since 1970.
         var updated: Int64
+        /// The message that is next in the list of objects; nil without one.
+        var list: (offset: Int64, after: String?)?
     }
 
     private let follower: TopicFollower
@@ -87,7 +89,14 @@ extension [String: BatchLog.Entry] {
             entry.batch.created = Swift.min(entry.batch.created, created)
             entry.batch.tenant = entry.batch.tenant ?? tenant
             entry.batch.owner = entry.batch.owner ?? owner
-        case .close(let total): entry.batch.total = entry.batch.total ?? total
+        case .list(let listing):
+            // A message that was written twice, because its writer crashed, leads to one page.
+            guard entry.list.map({ isAfter(listing.after, $0.after) }) ?? (listing.after == nil) else { break }
+            entry.list = (record.offset, listing.after)
+            entry.batch.prefix = listing.prefix
+            entry.batch.submitted = listing.submitted
+        case .close(let total, let error):
+            if entry.batch.total == nil { (entry.batch.total, entry.batch.error) = (total, error) }
         case .cancel: entry.batch.cancelled = entry.batch.cancelled ?? time
         case .completed(let counts):
             entry.batch.counts = counts
@@ -96,4 +105,10 @@ extension [String: BatchLog.Entry] {
         }
         self[message.batch] = entry
     }
+}
+
+/// True if a key follows another one in the order of lists; nil precedes all keys.
+private func isAfter(_ key: String?, _ other: String?) -> Bool {
+    guard let key else { return false }
+    return other.map { $0.utf8.lexicographicallyPrecedes(key.utf8) } ?? true
 }

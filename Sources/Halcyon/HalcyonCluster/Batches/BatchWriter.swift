@@ -54,7 +54,7 @@ public struct BatchWriter: Sendable {
     /// Validates a job and makes it part of the batch. A job without an id is named after the batch and its index.
     /// - Throws: ``InvalidJobError``.
     public func validated(_ job: JobBuilder, index: Int) throws(InvalidJobError) -> ValidatedJob {
-        guard job["batch"] == nil else {
+        guard job["batch"] == nil, template["batch"] == nil else {
             throw reader.refuse(
                 job.json, for: JobError(.invalidJob, "batch: jobs of a batch are numbered; remove this field"))
         }
@@ -62,12 +62,18 @@ public struct BatchWriter: Sendable {
             throw reader.refuse(
                 job.json, for: JobError(.invalidJob, "a batch has at most \(Batch.highestIndex + 1) jobs"))
         }
-        var draft = template.overlaid(by: job)
-        let name = "\(id)-\(index)"
-        if draft["id"] == nil, Job.isID(name) { draft.set("id", name) }
-        draft.set("batch", BatchMembership(batch: id, index: index))
-        return try ValidatedJob(draft, fallbackID: name, by: reader)
+        return try ValidatedJob(draft(of: job, index: index), fallbackID: name(index), by: reader)
     }
+
+    /// Makes a job part of the batch without validating it.
+    func draft(of job: JobBuilder, index: Int) -> JobBuilder {
+        var draft = template.overlaid(by: job)
+        if draft["id"] == nil, Job.isID(name(index)) { draft.set("id", name(index)) }
+        draft.set("batch", BatchMembership(batch: id, index: index))
+        return draft
+    }
+
+    private func name(_ index: Int) -> String { "\(id)-\(index)" }
 
     /// Sends a job that ``validated(_:index:)`` has returned.
     /// - Parameters:
@@ -76,6 +82,21 @@ public struct BatchWriter: Sendable {
     /// - Throws: ``KafkaError``.
     public func send(_ job: ValidatedJob, headers: [RecordHeader] = []) async throws(KafkaError) {
         _ = try await producer.send(topics.record(of: job, headers: headers))
+    }
+
+    /// Has a worker list the objects of a prefix, submit a job for each, and close the batch.
+    /// - Throws: ``KafkaError``.
+    public func list(_ prefix: S3Prefix) async throws(KafkaError) {
+        try await send(.list(BatchListing(prefix: prefix.text, template: template.json)))
+    }
+
+    /// Validates the template with an object of a prefix as the source.
+    /// - Returns: a job of the batch.
+    /// - Throws: ``InvalidJobError``.
+    @discardableResult public func check(_ prefix: S3Prefix) throws(InvalidJobError) -> ValidatedJob {
+        var job = JobBuilder()
+        job.set("source", prefix.source(of: "object"))
+        return try validated(job, index: 0)
     }
 
     /// Tells that the batch has this number of jobs.

@@ -37,7 +37,12 @@ struct BatchRoutes: Sendable {
         switch call.bodyType {
         case "application/json":
             let body = try await call.request.body.collect(withTimeout: maximumBytes)
-            let (request, sources) = try request.reading(body, maximumBytes: maximumBytes)
+            let (request, contents) = try request.reading(body, maximumBytes: maximumBytes)
+            let sources: [[UInt8]]
+            switch contents {
+            case .prefix(let prefix): return try await list(prefix, request, call)
+            case .sources(let list): sources = list
+            }
             guard sources.count <= mostJobs else { throw Problem(.tooLarge, "more than \(mostJobs) jobs") }
             let writer = try await writer(request, call)
             return try await submit(writer, request, call) { answer in
@@ -75,17 +80,51 @@ struct BatchRoutes: Sendable {
         }
     }
 
+    /// Creates a batch whose objects are listed by a worker.
+    private func list(
+        _ prefix: S3Prefix, _ request: BatchRequest, _ call: RequestContext
+    ) async throws -> HTTPServer.Response {
+        guard request.closes, request.first == 0 else {
+            throw Problem(
+                .badRequest, "close and first cannot be used with prefix, because the worker numbers the jobs")
+        }
+        let draft = BatchWriter(
+            request.id, submitter.producer, topics: submitter.topics, reader: submitter.reader,
+            template: request.template)
+        do throws(InvalidJobError) {
+            try draft.check(prefix)
+        } catch {
+            guard error.missingPreset != nil else { throw Problem(invalid: error) }
+            try await submitter.presets.reloadForRequest()
+            do throws(InvalidJobError) { try draft.check(prefix) } catch { throw Problem(invalid: error) }
+        }
+        let writer = try await writer(request, call, prefix: prefix)
+        try await published { () async throws(KafkaError) in
+            try await writer.open(
+                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name)
+            try await writer.list(prefix)
+        }
+        return try Self.response(
+            202, BatchSubmission(id: writer.id, prefix: prefix.text), location: "/v1/batches/\(writer.id)")
+    }
+
     /// Checks that a batch of this id may be created or continued.
-    private func writer(_ request: BatchRequest, _ call: RequestContext) async throws -> BatchWriter {
+    private func writer(
+        _ request: BatchRequest, _ call: RequestContext, prefix: S3Prefix? = nil
+    ) async throws -> BatchWriter {
         // If Redis is down, the id is not known to be in use.
-        let batch = Batch(
+        var batch = Batch(
             id: request.id, tenant: request.tenant, owner: call.caller.name, created: Timestamp.now.milliseconds)
+        batch.prefix = prefix?.text
         if let known = try? await store.announce(batch) {
             guard known.owner == call.caller.name else {
                 throw Problem(.conflict, "another key has created a batch with this id; use a different id")
             }
             guard known.total == nil else {
                 throw Problem(.conflict, "a batch with this id exists and is closed; use a different id")
+            }
+            guard known.prefix == batch.prefix else {
+                throw Problem(.conflict, "a batch with this id exists and has other jobs; use a different id")
             }
         }
         return BatchWriter(
@@ -329,12 +368,17 @@ struct BatchRequest: Sendable {
         try check(reader)
     }
 
+    /// The sources of a request with a template.
+    enum Contents {
+        case sources([[UInt8]])
+        case prefix(S3Prefix)
+    }
+
     /// Returns the request with the template of a JSON body, and the sources in it.
-    func reading(
-        _ body: [UInt8], maximumBytes: Int
-    ) throws(Problem) -> (BatchRequest, sources: [[UInt8]]) {
+    func reading(_ body: [UInt8], maximumBytes: Int) throws(Problem) -> (BatchRequest, Contents) {
         var request = self
         var sources: [[UInt8]]?
+        var prefix: S3Prefix?
         do throws(JSONError) {
             try JSON.parse(body, maximumSize: maximumBytes).forEachMember { name, value throws(JSONError) in
                 switch name {
@@ -345,16 +389,30 @@ struct BatchRequest: Sendable {
                     var list: [[UInt8]] = []
                     try value.forEachElement { element throws(JSONError) in list.append(element.bytes) }
                     sources = list
-                default: throw JSONError(.unknown, "unknown member; expected template and sources")
+                case "prefix":
+                    let url = try value.string()
+                    do throws(JobError) {
+                        prefix = try S3Prefix(url)
+                    } catch {
+                        throw JSONError(.invalid, error.message)
+                    }
+                default: throw JSONError(.unknown, "unknown member; expected template, sources and prefix")
                 }
             }
         } catch {
             throw Problem(.badRequest, "invalid batch: \(error)")
         }
-        guard let sources, !sources.isEmpty else {
-            throw Problem(.badRequest, "invalid batch: sources: is missing or empty; list what to load")
+        if let prefix {
+            guard sources == nil else {
+                throw Problem(.badRequest, "invalid batch: sources and prefix exclude each other")
+            }
+            return (request, .prefix(prefix))
         }
-        return (request, sources)
+        guard let sources, !sources.isEmpty else {
+            throw Problem(
+                .badRequest, "invalid batch: sources: is missing or empty; list what to load, or give a prefix")
+        }
+        return (request, .sources(sources))
     }
 
     /// Checks the common fields with a job that has nothing else.
@@ -383,6 +441,8 @@ struct BatchLineProblem: Sendable {
 /// The outcome of a request that creates a batch.
 struct BatchSubmission: JSONWritable {
     let id: String
+    /// The prefix that a worker lists; nil if the request has the jobs.
+    let prefix: String?
     private(set) var accepted = 0
     private(set) var rejected = 0
     /// The number of failed jobs that Kafka has deleted.
@@ -394,7 +454,10 @@ struct BatchSubmission: JSONWritable {
     /// The maximum number of problems in a response.
     private static let mostProblems = 100
 
-    init(id: String) { self.id = id }
+    init(id: String, prefix: String? = nil) {
+        self.id = id
+        self.prefix = prefix
+    }
 
     /// The problem of a request without an accepted job.
     var reason: Problem {
@@ -416,8 +479,9 @@ struct BatchSubmission: JSONWritable {
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("id", id)
-            writer.member("accepted", accepted)
-            writer.member("rejected", rejected)
+            writer.member("prefix", prefix)
+            writer.member("accepted", prefix == nil ? accepted : nil)
+            writer.member("rejected", prefix == nil ? rejected : nil)
             writer.member("missing", missing == 0 ? nil : missing)
             writer.member("status", "/v1/batches/\(id)")
             if problems.isEmpty { return }

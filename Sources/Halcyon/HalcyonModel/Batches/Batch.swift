@@ -45,6 +45,12 @@ public struct Batch: Hashable, Sendable {
     public var total: Int?
     /// The numbers of jobs that have ended.
     public var counts = Counts()
+    /// The S3 URL of the prefix whose objects are the sources of the jobs; nil if producers submit the jobs.
+    public var prefix: String?
+    /// The number of jobs submitted by the worker that lists the prefix, so far.
+    public var submitted = 0
+    /// The reason why the list of the prefix is incomplete; nil if it is not.
+    public var error: BatchError?
     /// The time at which it was cancelled, in milliseconds since 1970; nil if it was not.
     public var cancelled: Int64?
     /// The time at which its last job ended, in milliseconds since 1970; nil before.
@@ -62,6 +68,8 @@ public struct Batch: Hashable, Sendable {
     public enum State: String, CaseIterable, Sendable {
         /// Jobs may be added.
         case open
+        /// A worker lists the objects of a prefix and submits their jobs.
+        case listing
         /// All jobs were submitted, and some have not ended.
         case running
         /// It was cancelled, and some jobs have not ended.
@@ -74,7 +82,8 @@ public struct Batch: Hashable, Sendable {
     public var state: State {
         if completed != nil { return .completed }
         if cancelled != nil { return .cancelling }
-        return total == nil ? .open : .running
+        if total != nil { return .running }
+        return prefix == nil ? .open : .listing
     }
 
     /// True if all jobs have ended.
@@ -100,6 +109,43 @@ public struct Batch: Hashable, Sendable {
     }
 }
 
+/// The reason why a worker could not list all objects of a batch.
+public struct BatchError: Hashable, Sendable {
+    /// The error code; see ``JobErrorCode``.
+    public var code: String
+    /// The error message.
+    public var message: String
+
+    /// Creates an error from both values.
+    public init(code: String, message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// Creates an error from that of a list.
+    public init(_ error: JobError) { self.init(code: error.code.rawValue, message: error.message) }
+}
+
+/// A list of objects whose jobs a worker submits, and how far it has come.
+public struct BatchListing: Hashable, Sendable {
+    /// The S3 URL of the prefix; see ``S3Prefix``.
+    public var prefix: String
+    /// The fields of all jobs, as a JSON object.
+    public var template: [UInt8]
+    /// The last key that was listed; nil at the start.
+    public var after: String?
+    /// The number of jobs that were submitted: the index of the next one.
+    public var submitted: Int
+
+    /// Creates a list.
+    public init(prefix: String, template: [UInt8], after: String? = nil, submitted: Int = 0) {
+        self.prefix = prefix
+        self.template = template
+        self.after = after
+        self.submitted = submitted
+    }
+}
+
 /// A message about a batch, on the topic `batches`.
 public struct BatchMessage: Hashable, Sendable {
     /// The content of a message.
@@ -107,8 +153,10 @@ public struct BatchMessage: Hashable, Sendable {
         /// The batch exists since this time, in milliseconds since 1970. Sent before its first job, or when its first
         /// job ends.
         case open(created: Int64, tenant: String? = nil, owner: String? = nil)
-        /// No more jobs are added. The batch has this number of jobs.
-        case close(total: Int)
+        /// The objects of a prefix are listed from a key on, and their jobs are submitted.
+        case list(BatchListing)
+        /// No more jobs are added. The batch has this number of jobs. The error says why a list is incomplete.
+        case close(total: Int, error: BatchError? = nil)
         /// All jobs may have ended: their number was reached.
         case counted
         /// The jobs that have not ended are cancelled.

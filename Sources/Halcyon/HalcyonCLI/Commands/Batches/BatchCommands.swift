@@ -28,13 +28,15 @@ enum BatchCommands {
         let counts = batch.counts
         let others = [(counts.cancelled, "cancelled"), (counts.superseded, "superseded")]
             .filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
+        let total = batch.total.map(String.init) ?? (batch.prefix == nil ? "?" : "\(batch.submitted) or more")
         Console.print(
-            "\(batch.id): \(batch.state.rawValue), \(counts.ended) of \(batch.total.map(String.init) ?? "?") jobs "
+            "\(batch.id): \(batch.state.rawValue), \(counts.ended) of \(total) jobs "
                 + "ended, \(counts.ready) ready, \(counts.failed) failed\(others)")
+        if let error = batch.error { Console.print("\(batch.id): \(error.code): \(error.message)") }
     }
 
     /// Waits until a batch is completed, and shows its progress.
-    /// - Returns: `failed` if a job failed.
+    /// - Returns: `failed` if a job failed, or not all jobs could be submitted.
     static func wait(for id: String, _ store: BatchStore, asJSON: Bool) async throws -> ExitCode {
         let bar = ProgressBar()
         defer { bar.clear() }
@@ -44,10 +46,11 @@ enum BatchCommands {
                 if batch.completed != nil {
                     bar.clear()
                     show(batch, asJSON: asJSON)
-                    return batch.counts.failed == 0 ? .done : .failed
+                    return batch.counts.failed == 0 && batch.error == nil ? .done : .failed
                 }
                 bar.show(
-                    ended: batch.counts.ended, of: batch.total ?? batch.counts.ended, failures: batch.counts.failed,
+                    ended: batch.counts.ended, of: batch.total ?? max(batch.counts.ended, batch.submitted),
+                    failures: batch.counts.failed,
                     elapsed: start.duration(to: .now))
             }
             try await Task.sleep(for: .milliseconds(500))
@@ -92,32 +95,59 @@ extension ValueKind<String> {
 
 /// `halcyon batch create`: submits jobs as a batch.
 enum BatchCreateCommand: Subcommand {
-    private static let file = Parameter<String>.argument(
+    private static let file = Parameter<String?>.optionalArgument(
         "FILE", .text, help: "URLs or JSON jobs, one per line (- for standard input). A line overrides the options.")
+    private static let prefix = Parameter<S3Prefix?>.option(
+        "s3-prefix", .s3Prefix, as: "URL",
+        help: "Submit a job for each object at s3://bucket/path/ instead. A worker lists them.")
     private static let fields = SizingOptions.fields + JobOptions.fields.filter { $0.field != "id" }
 
     static let command = Command(
-        "create", summary: "Submit the jobs of a file as a batch.",
+        "create", summary: "Submit the jobs of a file, or the objects of a bucket, as a batch.",
         discussion: """
             All jobs are validated before any is sent. The jobs are numbered in the order of the lines. If the command \
             is interrupted, repeat it with the same --id: jobs with the same number count once.
 
+            With --s3-prefix, the options and --job are those of all jobs. The command returns when Kafka has \
+            acknowledged the request. The state is `listing` until all jobs are submitted.
+
             The event halcyon.batch.completed tells when all jobs have ended, and how.
             """,
-        parameters: [file] + SizingOptions.all + JobOptions.fields.filter { $0.field != "id" }.map(\.parameter) + [
-            BatchCommands.newID, BatchCommands.wait, BatchCommands.json,
-        ],
+        parameters: [file, prefix] + SizingOptions.all + JobOptions.fields.filter { $0.field != "id" }.map(\.parameter)
+            + [
+                BatchCommands.newID, BatchCommands.wait, BatchCommands.json,
+            ],
         examples: [
             .init(
                 "halcyon batch create urls.txt --width 400 --format webp --lane low --wait",
-                "Make a thumbnail of each image, and wait for all of them.")
+                "Make a thumbnail of each image, and wait for all of them."),
+            .init(
+                "halcyon batch create --s3-prefix s3://pictures/2026/ --width 400 --format webp --lane low",
+                "Make a thumbnail of each object in a folder."),
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let id = arguments[BatchCommands.newID] ?? BatchWriter.newID
+        if let prefix = arguments[prefix] {
+            guard arguments[file] == nil else {
+                throw InputError("FILE and --s3-prefix exclude each other", of: arguments)
+            }
+            try await list(prefix, id, arguments, configuration)
+            return try await followUp(id, arguments, configuration) { asJSON in
+                if asJSON {
+                    Console.printObject { writer in
+                        writer.member("batch", id)
+                        writer.member("prefix", prefix.text)
+                    }
+                } else {
+                    Console.print("\(id): a worker lists \(prefix.text)")
+                }
+            }
+        }
+        guard let file = arguments[file] else { throw InputError("give a FILE or --s3-prefix", of: arguments) }
         let jobs = try await JobList.drafts(
-            file: arguments[file], options: fields, arguments, configuration)
+            file: file, options: fields, arguments, configuration)
         let reader = try await BatchCommands.reader(of: jobs.map(\.draft), configuration)
         let access = KafkaAccess(configuration)
         try await access.requireNow([access.topics.batches])
@@ -125,20 +155,57 @@ enum BatchCreateCommand: Subcommand {
             let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
             try await BatchUpload(writer: writer).send(jobs)
         }
+        return try await followUp(id, arguments, configuration) { asJSON in
+            if asJSON {
+                Console.printObject { writer in
+                    writer.member("batch", id)
+                    writer.member("jobs", jobs.count)
+                }
+            } else {
+                Console.print("\(id): \(counted(jobs.count, "job")) submitted")
+            }
+        }
+    }
+
+    /// Waits for the batch with `--wait`, or tells that it was submitted.
+    private static func followUp(
+        _ id: String, _ arguments: ParsedCommand, _ configuration: Configuration, report: (_ asJSON: Bool) -> Void
+    ) async throws -> ExitCode {
+        let asJSON = arguments[BatchCommands.json]
         if arguments[BatchCommands.wait] {
-            return try await configuration.withBatches {
-                try await BatchCommands.wait(for: id, $0, asJSON: arguments[BatchCommands.json])
-            }
+            return try await configuration.withBatches { try await BatchCommands.wait(for: id, $0, asJSON: asJSON) }
         }
-        if arguments[BatchCommands.json] {
-            Console.printObject { writer in
-                writer.member("batch", id)
-                writer.member("jobs", jobs.count)
-            }
-        } else {
-            Console.print("\(id): \(counted(jobs.count, "job")) submitted")
-        }
+        report(asJSON)
         return .done
+    }
+
+    /// Has a worker list the objects of a prefix.
+    private static func list(
+        _ prefix: S3Prefix, _ id: String, _ arguments: ParsedCommand, _ configuration: Configuration
+    ) async throws {
+        let base = try await SingleJob.template(arguments, configuration.jobReader)
+        let template = base.overlaid(by: try fields.draft(from: arguments, over: base))
+        let reader = try await BatchCommands.reader(of: [template], configuration)
+        let access = KafkaAccess(configuration)
+        try await access.requireNow([access.topics.batches])
+        try await access.withProducer(limit: KafkaAccess.timeout) { producer in
+            let writer = BatchWriter(id, producer, topics: access.topics, reader: reader, template: template)
+            do throws(InvalidJobError) {
+                try writer.check(prefix)
+            } catch {
+                throw InputError(fields.translated(error.failure.message, arguments), of: arguments)
+            }
+            try await writer.open(created: Timestamp.now.milliseconds)
+            try await writer.list(prefix)
+        }
+    }
+}
+
+extension ValueKind<S3Prefix> {
+    /// The beginning of the keys of objects in a bucket.
+    fileprivate static var s3Prefix: Self {
+        // The message of the parser is that of sources; the expectation names the form.
+        ValueKind("a URL such as s3://bucket/path/") { try? S3Prefix($0) }
     }
 }
 
