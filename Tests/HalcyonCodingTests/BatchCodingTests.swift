@@ -66,7 +66,7 @@ import Testing
         ),
         (
             #"{"batch":"a","list":{"prefix":"s3://pictures/","template":{"width":8}}}"#,
-            BatchMessage("a", .list(BatchListing(prefix: "s3://pictures/", template: Array(#"{"width":8}"#.utf8))))
+            BatchMessage("a", .list(BatchListing(.prefix("s3://pictures/"), template: Array(#"{"width":8}"#.utf8))))
         ),
         (
             #"{"batch":"a","list":{"prefix":"s3://pictures/a","template":{},"after":"a/é\u0001","submitted":7}}"#,
@@ -74,7 +74,7 @@ import Testing
                 "a",
                 .list(
                     BatchListing(
-                        prefix: "s3://pictures/a", template: Array("{}".utf8), after: "a/é\u{1}", submitted: 7)))
+                        .prefix("s3://pictures/a"), template: Array("{}".utf8), after: "a/é\u{1}", submitted: 7)))
         ),
         (#"{"batch":"a","counted":true}"#, BatchMessage("a", .counted)),
         (#"{"batch":"a","cancel":true}"#, BatchMessage("a", .cancel)),
@@ -108,7 +108,7 @@ import Testing
         ("", "expected JSON"), ("{", "not well-formed"), ("[]", "expected an object"), ("7", "expected an object"),
         (#"{"batch":"a"}"#, "expected open, list, close"),
         (#"{"batch":"a","drain":true}"#, "expected open, list, close"),
-        (#"{"batch":"a","list":{}}"#, "list.prefix: is missing"),
+        (#"{"batch":"a","list":{}}"#, "list: expected either prefix"),
         (#"{"batch":"a","list":7}"#, "list: expected an object"),
         (#"{"batch":"a","list":{"prefix":7}}"#, "list.prefix"),
         (#"{"batch":"a","list":{"prefix":"s3://a/","template":7}}"#, "list.template: expected an object"),

@@ -203,7 +203,7 @@ import Testing
                         options.sources.s3.region = S3Server.region
                         options.sources.s3.credentials = .init(
                             accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
-                        options.batches.objectsPerPage = 3
+                        options.batches.jobsPerPage = 3
                         change(&options)
                     }) { try await body(cluster, store) }
                 })
@@ -218,7 +218,7 @@ import Testing
     private static func listed(
         _ prefix: String, as batch: String, template: String = #"{"width":8,"height":8}"#, _ cluster: WorkerFixture
     ) async throws -> [String: Any] {
-        let message = BatchMessage(batch, .list(BatchListing(prefix: prefix, template: Array(template.utf8))))
+        let message = BatchMessage(batch, .list(BatchListing(.prefix(prefix), template: Array(template.utf8))))
         try await cluster.producer.send(cluster.topics.record(of: message))
         return try await completion(cluster, batch)
     }
@@ -233,7 +233,7 @@ import Testing
             #expect(Set(cluster.events.terminal.map(\.jobID)) == Set((0..<8).map { "l-\($0)" }))
             #expect(store.requests.filter { $0.contains("list-type=2") }.count == 3)
             // A message that is repeated has no effect.
-            let again = BatchMessage("l", .list(BatchListing(prefix: "s3://pictures/", template: Array("{}".utf8))))
+            let again = BatchMessage("l", .list(BatchListing(.prefix("s3://pictures/"), template: Array("{}".utf8))))
             try await cluster.producer.send(cluster.topics.record(of: again))
             _ = try await Self.listed("s3://pictures/old/", as: "m", cluster)
             #expect(Self.completions(cluster, "l").count == 1 && cluster.events.terminal.count == 9)
@@ -241,7 +241,7 @@ import Testing
     }
 
     @Test func listsThatFailEndTheBatchWithTheReason() async throws {
-        try await Self.withStore({ $0.batches.mostObjects = 7 }) { cluster, _ in
+        try await Self.withStore({ $0.batches.mostListed = 7 }) { cluster, _ in
             for (number, (prefix, template, code, reason)) in [
                 ("s3://nowhere/", "{}", "not_found", "NoSuchBucket for s3://nowhere/"),
                 ("s3://pictures/none/", "{}", "not_found", "no objects at s3://pictures/none/"),
@@ -261,7 +261,7 @@ import Testing
             #expect((batch["error"] as? [String: String])?["code"] == "too_large")
             #expect(batch["total"] as? Int == 6 && Self.counts(batch)["ready"] == 6)
             let stored = try await BatchStore(cluster.client, BatchOptions()).batch("limit")
-            #expect(stored?.error?.message.contains("batches.maximumObjects") == true && stored?.submitted == 6)
+            #expect(stored?.error?.message.contains("batches.maximumListed") == true && stored?.submitted == 6)
         }
     }
 
@@ -271,7 +271,7 @@ import Testing
             store.fail(with: .slowDown)
             for batch in ["w", "v"] {
                 let message = BatchMessage(
-                    batch, .list(BatchListing(prefix: "s3://pictures/new/", template: Array(#"{"width":8}"#.utf8))))
+                    batch, .list(BatchListing(.prefix("s3://pictures/new/"), template: Array(#"{"width":8}"#.utf8))))
                 try await cluster.producer.send(cluster.topics.record(of: message))
             }
             try await until("the store is asked") { store.requests.count >= 2 }

@@ -164,11 +164,12 @@ public final class Worker: Sendable {
         ) { activeJobs.cancel(batch: $0) }
         presets = PresetCatalog(options.presets, PresetStore(redis, topics: options.topics), log: log)
         presets.start()
+        let presetIndex = PresetIndex(redis, topics: options.topics, options.presetIndex)
         let reader = options.reader.withExtensions(options.extensions, options.providers).withPresets(presets)
         tracker = BatchTracker(
             options.batches, topics: options.topics, kafka: options.kafka, group: options.group,
             consumer: options.trackers, redis, producer, batches: batches,
-            objects: BatchObjects(reader: reader, presets: presets) { [loader] in
+            lists: BatchLists(reader: reader, presets: presets, index: presetIndex) { [loader] in
                 try await loader.list($0, after: $1, count: $2)
             }, log: log, metrics: metrics,
             onEnd: { log.error("batches are no longer tracked by this worker", ["reason": "\($0)"]) })
@@ -209,6 +210,7 @@ public final class Worker: Sendable {
                 control: control, batches: batches),
             tags: TagIndexer(
                 tags: TagIndex(redis), persist: persist, purger: Purger(redis), log: log, errors: errors(of: "tags")),
+            presetJobs: PresetIndexer(index: presetIndex, errors: errors(of: "presets")),
             retries: RetryScheduler(options.retries, options.topics),
             tracing: tracer.map { JobTracing(tracer: $0, group: options.group) },
             report: JobReport(metrics: WorkerMetrics(metrics), topics: options.topics, log: log),

@@ -39,7 +39,7 @@ import Testing
         let environment = [
             "HALCYON_SOURCES_S3_ENDPOINT": "http://127.0.0.1:\(store.port)",
             "HALCYON_SOURCES_S3_REGION": S3Server.region, "HALCYON_SOURCES_S3_ACCESSKEY": S3Server.accessKey,
-            "HALCYON_SOURCES_S3_SECRETKEY": S3Server.secretKey, "HALCYON_BATCHES_OBJECTSPERPAGE": "3",
+            "HALCYON_SOURCES_S3_SECRETKEY": S3Server.secretKey, "HALCYON_BATCHES_JOBSPERPAGE": "3",
             "HALCYON_BATCHES_RECOUNTAFTER": "2s",
         ]
         let result: Result<Void, any Error>
@@ -66,7 +66,7 @@ import Testing
         for _ in 0..<2 { try await processes.add() }
         let writer = BatchWriter("b", fixture.producer, topics: fixture.topics, reader: JobDecoder())
         try await writer.open(created: 0)
-        try await writer.list(try S3Prefix("s3://pictures/"))
+        try await writer.list(.prefix("s3://pictures/"))
         let batches = BatchStore(fixture.client, BatchOptions())
         for submitted in [30, 90] {
             try await until("more objects are listed", within: .seconds(180)) {

@@ -7,32 +7,42 @@ import Kafka
 import Redis
 import Telemetry
 
-/// The objects from which batches are made, and the decoder of their jobs.
-public struct BatchObjects: Sendable {
-    /// Returns a page of the objects of a prefix after a key, with up to a number of objects.
-    /// - Throws: `JobError`, `CancellationError`.
-    public typealias List = @Sendable (S3Prefix, _ after: String?, _ count: Int) async throws -> S3ObjectPage
+/// The lists from which batches are made, and the decoder of their jobs.
+public struct BatchLists: Sendable {
+    /// The function that returns a page of the objects of a prefix after a key, with up to a number of objects.
+    public typealias Objects = @Sendable (S3Prefix, _ after: String?, _ count: Int) async throws -> S3ObjectPage
 
-    private let list: List
+    /// A part of a list of jobs.
+    fileprivate struct Page {
+        let jobs: [JobBuilder]
+        /// The position after the page; nil at the end.
+        let next: String?
+    }
+
     fileprivate let reader: JobDecoder
     private let presets: PresetCatalog
+    private let index: PresetIndex
+    private let objects: Objects
 
     /// Creates an instance from all values.
     /// - Parameters:
     ///   - reader: the decoder of jobs, with the presets of the catalog.
     ///   - presets: the presets, which are loaded again for a job whose preset is unknown.
-    ///   - list: the function that lists objects.
-    public init(reader: JobDecoder, presets: PresetCatalog, list: @escaping List) {
+    ///   - index: the index of jobs with presets.
+    ///   - objects: the function that lists objects. It throws `JobError` or `CancellationError`.
+    public init(reader: JobDecoder, presets: PresetCatalog, index: PresetIndex, objects: @escaping Objects) {
         self.reader = reader
         self.presets = presets
-        self.list = list
+        self.index = index
+        self.objects = objects
     }
 
     /// Returns the lane of the jobs of a batch.
     /// - Throws: ``JobError`` if its template is invalid.
-    fileprivate func lane(_ writer: BatchWriter, _ prefix: S3Prefix) async throws(JobError) -> Lane {
+    fileprivate func lane(_ writer: BatchWriter, _ contents: BatchListing.Contents) async throws(JobError) -> Lane {
+        if case .prefix(let url) = contents { _ = try S3Prefix(url) }
         do throws(InvalidJobError) {
-            return try writer.check(prefix).lane
+            return try writer.check(contents).lane
         } catch {
             guard error.missingPreset != nil else { throw error.failure }
         }
@@ -41,21 +51,47 @@ public struct BatchObjects: Sendable {
         } catch {
             throw JobError(.internal, "presets cannot be loaded: \(error)", cause: error)
         }
-        do throws(InvalidJobError) { return try writer.check(prefix).lane } catch { throw error.failure }
+        do throws(InvalidJobError) { return try writer.check(contents).lane } catch { throw error.failure }
     }
 
-    fileprivate func page(_ prefix: S3Prefix, after last: String?, count: Int) async throws -> S3ObjectPage {
-        try await list(prefix, last, count)
+    /// Returns a page.
+    /// - Throws: ``JobError``, `CancellationError`.
+    fileprivate func page(_ listing: BatchListing, count: Int, _ writer: BatchWriter) async throws -> Page {
+        switch listing.contents {
+        case .prefix(let url):
+            let prefix = try S3Prefix(url)
+            let page = try await objects(prefix, listing.after, count)
+            let jobs = page.objects.filter { !$0.isFolder }.map { object in
+                var job = JobBuilder()
+                job.set("source", prefix.source(of: object.key))
+                return job
+            }
+            return Page(jobs: jobs, next: page.isTruncated ? page.objects.last?.key : nil)
+        case .preset(let name, let tenant, let reload):
+            let page: PresetIndex.Page
+            do throws(RedisError) {
+                page = try await index.page(of: name, after: listing.after.flatMap { PresetIndex.Cursor($0) }, count)
+            } catch {
+                throw JobError(.internal, "the index of the preset cannot be read: \(error)", cause: error)
+            }
+            let jobs = page.jobs.filter { job in tenant.map { writer.isJob(job, of: $0) } ?? true }.map { job in
+                var job = job
+                if reload { job.set("cache", "reload", true.json) }
+                return job
+            }
+            return Page(jobs: jobs, next: page.next?.text)
+        }
     }
 }
 
-/// Lists the objects of batches, and submits their jobs.
+/// Lists the jobs of batches, and submits them.
 ///
 /// Each message leads to one page of a list. The jobs of the page, the message for the next page (or the closing
-/// message after the last one), and the offset of the message that led to them are committed in one transaction, so that
-/// each page is submitted exactly once, whichever worker owns the partition of the messages. Pages are listed beside the
-/// other messages, which do not wait for them. On brokers without transactions, a page may be submitted again. Its jobs
-/// have the same indexes then, and count once.
+/// message after the last one), and the offset of the message that led to them are committed in one transaction.
+/// Therefore each page is submitted exactly once, whichever worker owns the partition of the messages. On brokers
+/// without transactions, a page may be submitted again. Its jobs have the same indices then, and count once.
+///
+/// Pages are listed beside the other messages, which do not wait for them.
 struct BatchLister: Sendable {
     /// A message that leads to a page.
     struct Request: Sendable {
@@ -68,7 +104,7 @@ struct BatchLister: Sendable {
     /// The batch was cancelled while a server did not respond.
     private struct BatchCancelled: Error {}
 
-    let objects: BatchObjects
+    let lists: BatchLists
     let batches: BatchLog
     let options: BatchOptions
     let producer: Producer
@@ -106,7 +142,7 @@ struct BatchLister: Sendable {
     private func records(for request: Request) async throws -> [[ProducerRecord]] {
         let (listing, batch) = (request.listing, request.batch)
         func end(_ error: JobError?) -> ProducerRecord {
-            if let error { log.warning("a list of objects ended early", ["batch": batch, "error": error.message]) }
+            if let error { log.warning("a list of jobs ended early", ["batch": batch, "error": error.message]) }
             return topics.record(
                 of: BatchMessage(batch, .close(total: listing.submitted, error: error.map { BatchError($0) })))
         }
@@ -125,46 +161,42 @@ struct BatchLister: Sendable {
     /// Returns the jobs of a page and the message that follows them.
     /// - Throws: ``JobError``, `CancellationError`.
     private func records(of listing: BatchListing, _ batch: String) async throws -> [ProducerRecord] {
-        let prefix = try S3Prefix(listing.prefix)
         let writer = BatchWriter(
-            batch, producer, topics: topics, reader: objects.reader, template: try JobBuilder(listing))
-        let lane = try await patiently(batch) { try await objects.lane(writer, prefix) }
-        let count = min(options.objectsPerPage, max(1, Self.pageBytes / (listing.template.count + 1024)))
+            batch, producer, topics: topics, reader: lists.reader, template: try JobBuilder(listing))
+        let lane = try await patiently(batch) { try await lists.lane(writer, listing.contents) }
+        let count = min(options.jobsPerPage, max(1, Self.pageBytes / (listing.template.count + 1024)))
         let page = try await patiently(batch) {
             try await permits.acquire()
             defer { permits.release() }
-            return try await objects.page(prefix, after: listing.after, count: count)
+            return try await lists.page(listing, count: count, writer)
         }
-        let files = page.objects.filter { !$0.isFolder }
-        let submitted = listing.submitted + files.count
-        guard submitted <= options.mostObjects else {
+        let submitted = listing.submitted + page.jobs.count
+        guard submitted <= options.mostListed else {
             throw JobError(
-                .tooLarge,
-                "\(prefix.text) has more than \(options.mostObjects) objects, the limit set by batches.maximumObjects")
+                .tooLarge, "there are more than \(options.mostListed) jobs, the limit set by batches.maximumListed")
         }
-        let jobs = files.enumerated().map { index, object in
-            record(of: prefix.source(of: object.key), listing.submitted + index, writer, lane)
+        let jobs = page.jobs.enumerated().map { index, job in
+            record(of: job, listing.submitted + index, writer, lane)
         }
-        if page.isTruncated, let last = page.objects.last {
+        if let position = page.next {
             var next = listing
-            (next.after, next.submitted) = (last.key, submitted)
+            (next.after, next.submitted) = (position, submitted)
             return jobs + [topics.record(of: BatchMessage(batch, .list(next)))]
         }
-        guard submitted > 0 else { throw JobError(.notFound, "there are no objects at \(prefix.text)") }
-        log.info("listed the objects of a batch", ["batch": batch, "jobs": submitted])
+        if case .prefix(let url) = listing.contents, submitted == 0 {
+            throw JobError(.notFound, "there are no objects at \(url)")
+        }
+        log.info("listed the jobs of a batch", ["batch": batch, "jobs": submitted])
         return jobs + [topics.record(of: BatchMessage(batch, .close(total: submitted)))]
     }
 
-    /// Returns the record of a job. A key that is not a valid source is left to the worker that receives the job: the job
-    /// fails there, and is counted.
-    private func record(of source: String, _ index: Int, _ writer: BatchWriter, _ lane: Lane) -> ProducerRecord {
-        var job = JobBuilder()
-        job.set("source", source)
+    /// Returns the record of a job. A job that is not valid, such as that of a key which cannot be a source, is left to
+    /// the worker that receives it: it fails there, and is counted.
+    private func record(of job: JobBuilder, _ index: Int, _ writer: BatchWriter, _ lane: Lane) -> ProducerRecord {
         do throws(InvalidJobError) {
             return topics.record(of: try writer.validated(job, index: index))
         } catch {
-            return ProducerRecord(
-                topic: topics.jobs(lane), key: Array(source.utf8), value: writer.draft(of: job, index: index).json)
+            return ProducerRecord(topic: topics.jobs(lane), value: writer.draft(of: job, index: index).json)
         }
     }
 
@@ -181,7 +213,7 @@ struct BatchLister: Sendable {
             } catch let error as JobError where error.isRetryable {
                 let delay = backoff.next(atLeast: .seconds(error.retryAfter ?? 0))
                 guard ContinuousClock.now + delay < end else { throw error }
-                log.info("listing objects failed; retrying", ["batch": batch, "error": error.message])
+                log.info("listing jobs failed; retrying", ["batch": batch, "error": error.message])
                 try await Task.sleep(for: delay)
                 if batches.isCancelled(batch) { throw BatchCancelled() }
             }

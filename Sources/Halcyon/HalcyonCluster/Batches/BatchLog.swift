@@ -16,7 +16,7 @@ public final class BatchLog: Sendable {
         var batch: Batch
         /// The time of the last message, in milliseconds since 1970.
         var updated: Int64
-        /// The message that is next in the list of objects; nil without one.
+        /// The message that is next in the list of jobs; nil without one.
         var list: (offset: Int64, after: String?)?
     }
 
@@ -93,7 +93,10 @@ extension [String: BatchLog.Entry] {
             // A message that was written twice, because its writer crashed, leads to one page.
             guard entry.list.map({ isAfter(listing.after, $0.after) }) ?? (listing.after == nil) else { break }
             entry.list = (record.offset, listing.after)
-            entry.batch.prefix = listing.prefix
+            switch listing.contents {
+            case .prefix(let url): entry.batch.prefix = url
+            case .preset(let name, _, _): entry.batch.preset = name
+            }
             entry.batch.submitted = listing.submitted
         case .close(let total, let error):
             if entry.batch.total == nil { (entry.batch.total, entry.batch.error) = (total, error) }
@@ -107,8 +110,8 @@ extension [String: BatchLog.Entry] {
     }
 }
 
-/// True if a key follows another one in the order of lists; nil precedes all keys.
-private func isAfter(_ key: String?, _ other: String?) -> Bool {
-    guard let key else { return false }
-    return other.map { $0.utf8.lexicographicallyPrecedes(key.utf8) } ?? true
+/// True if a position follows another one in a list; nil precedes all others.
+private func isAfter(_ position: String?, _ other: String?) -> Bool {
+    guard let position else { return false }
+    return other.map { $0.utf8.lexicographicallyPrecedes(position.utf8) } ?? true
 }

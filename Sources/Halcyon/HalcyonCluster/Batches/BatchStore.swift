@@ -13,13 +13,13 @@ public struct BatchOptions: Sendable {
     public var progressInterval = Duration.seconds(1)
     /// The time without progress after which the ends of a batch are counted again, doubled with each repetition.
     public var recountAfter = Duration.seconds(10)
-    /// The maximum number of objects of a prefix that a batch may have.
-    public var mostObjects = 1_000_000
-    /// The number of objects that are listed with one request, up to 1000.
-    public var objectsPerPage = 1000
+    /// The maximum number of jobs that a worker lists for a batch.
+    public var mostListed = 1_000_000
+    /// The number of jobs that are listed with one request, up to 1000.
+    public var jobsPerPage = 1000
     /// The maximum number of lists that are read at the same time.
     public var lists = 4
-    /// The time for which an object store that does not respond is asked again, before the list ends.
+    /// The time for which a server that does not respond is asked again, before the list ends.
     public var listPatience = Duration.seconds(600)
 
     /// Creates options with default values.
@@ -126,7 +126,7 @@ public struct BatchStore: Sendable {
             BatchScripts.announce, keys: [Self.key(of: batch.id)],
             arguments: [
                 .integer(Int(batch.created)), .string(batch.tenant ?? ""), .string(batch.owner ?? ""),
-                .integer(Int(2 * retention)), .string(batch.prefix ?? ""),
+                .integer(Int(2 * retention)), .string(batch.prefix ?? ""), .string(batch.preset ?? ""),
             ])
         _ = try await redis.send(["ZADD", Self.list, "NX", .integer(Int(batch.created)), .string(batch.id)])
         return Batch(batch.id, reply) ?? batch
@@ -168,6 +168,7 @@ public struct BatchStore: Sendable {
         if let total = batch.total { fields += ["total", .integer(total)] }
         if let moment = batch.cancelled { fields += ["cancelledAt", .integer(Int(moment))] }
         if let prefix = batch.prefix { fields += ["prefix", .string(prefix)] }
+        if let preset = batch.preset { fields += ["preset", .string(preset)] }
         if batch.submitted > 0 { fields += ["submitted", .integer(batch.submitted)] }
         if let error = batch.error {
             fields += ["errorCode", .string(error.code), "errorMessage", .string(error.message)]
@@ -246,6 +247,7 @@ extension Batch {
             created: Int64(number("created") ?? number("announced") ?? number("counted") ?? 0))
         total = number("total")
         prefix = fields["prefix"]
+        preset = fields["preset"]
         submitted = number("submitted") ?? 0
         error = fields["errorCode"].map { BatchError(code: $0, message: fields["errorMessage"] ?? "") }
         counts.ready = number("ready") ?? 0
@@ -340,7 +342,7 @@ enum BatchScripts {
         """)
 
     /// Enters the time of creation, tenant and owner of a batch that does not exist. KEYS: the hash. ARGV: the time,
-    /// tenant and owner (empty for none), the TTL, the prefix (empty for none). Times are in milliseconds.
+    /// tenant and owner (empty for none), the TTL, the prefix and preset (empty for none). Times are in milliseconds.
     ///
     /// Returns the fields of the hash.
     static let announce = RedisScript(
@@ -351,6 +353,7 @@ enum BatchScripts {
           if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
           if ARGV[3] ~= '' then redis.call('HSET', batch, 'owner', ARGV[3]) end
           if ARGV[5] ~= '' then redis.call('HSET', batch, 'prefix', ARGV[5]) end
+          if ARGV[6] ~= '' then redis.call('HSET', batch, 'preset', ARGV[6]) end
           redis.call('PEXPIRE', batch, ARGV[4])
         end
         return redis.call('HGETALL', batch)

@@ -32,13 +32,13 @@ public final class BatchTracker: Sendable {
     ///   - redis: the client for counts. The caller owns it and closes it after the tracker.
     ///   - producer: the producer of messages and progress events. The caller owns it and closes it after the tracker.
     ///   - batches: the log of batches, which the caller closes after the tracker.
-    ///   - objects: the objects from which batches are made.
+    ///   - lists: the lists from which batches are made.
     ///   - log: the log.
     ///   - metrics: the metrics of the process.
     ///   - onEnd: the callback for a fatal error.
     public init(
         _ options: BatchOptions, topics: Topics, kafka: KafkaProperties, group: String, consumer: JobConsumer.Options,
-        _ redis: RedisClient, _ producer: Producer, batches: BatchLog, objects: BatchObjects, log: Log,
+        _ redis: RedisClient, _ producer: Producer, batches: BatchLog, lists: BatchLists, log: Log,
         metrics: Metrics, onEnd: @escaping @Sendable (KafkaError) -> Void
     ) {
         self.topics = topics
@@ -51,10 +51,10 @@ public final class BatchTracker: Sendable {
             BatchStore(redis, options), producer, topics, options, log: log, metrics: batchMetrics)
         recounter = BatchRecounter(counter, batches, properties: kafka.reader, log: log)
         let refusals = Refusals(log: log)
-        let (lists, listQueue) = AsyncStream<BatchLister.Request>.makeStream()
+        let (requests, listQueue) = AsyncStream<BatchLister.Request>.makeStream()
         self.listQueue = listQueue
         let lister = BatchLister(
-            objects: objects, batches: batches, options: options, producer: producer, outbox: outbox, topics: topics,
+            lists: lists, batches: batches, options: options, producer: producer, outbox: outbox, topics: topics,
             permits: PrioritySemaphore(options.lists), refusals: refusals, log: log)
         let coordinator = BatchCoordinator(
             store: counter.store, batches: batches, recounter: recounter, outbox: outbox,
@@ -72,7 +72,7 @@ public final class BatchTracker: Sendable {
         counting = Task { [counter] in await counter.run() }
         tasks = [
             Task { for await deliveries in messages { await coordinator.handle(deliveries) } },
-            Task { await lister.run(lists) },
+            Task { await lister.run(requests) },
             Task { [consumer = self.consumer] in
                 await audit.run { consumer.owns(TopicPartition(topics.batches, Topics.batchPartition)) }
             },

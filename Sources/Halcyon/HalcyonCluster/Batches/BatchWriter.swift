@@ -84,19 +84,30 @@ public struct BatchWriter: Sendable {
         _ = try await producer.send(topics.record(of: job, headers: headers))
     }
 
-    /// Has a worker list the objects of a prefix, submit a job for each, and close the batch.
+    /// Has a worker list jobs, submit them, and close the batch.
     /// - Throws: ``KafkaError``.
-    public func list(_ prefix: S3Prefix) async throws(KafkaError) {
-        try await send(.list(BatchListing(prefix: prefix.text, template: template.json)))
+    public func list(_ contents: BatchListing.Contents) async throws(KafkaError) {
+        try await send(.list(BatchListing(contents, template: template.json)))
     }
 
-    /// Validates the template with an object of a prefix as the source.
+    /// Validates the template with a source that a listed job may have.
     /// - Returns: a job of the batch.
     /// - Throws: ``InvalidJobError``.
-    @discardableResult public func check(_ prefix: S3Prefix) throws(InvalidJobError) -> ValidatedJob {
+    @discardableResult public func check(_ contents: BatchListing.Contents) throws(InvalidJobError) -> ValidatedJob {
         var job = JobBuilder()
-        job.set("source", prefix.source(of: "object"))
+        switch contents {
+        case .prefix(let url): job.set("source", url + "object")
+        case .preset(_, _, let reload):
+            // The sources of jobs with this preset are not known here.
+            job.set("source", "https://example.org/image")
+            if reload { job.set("cache", "reload", true.json) }
+        }
         return try validated(job, index: 0)
+    }
+
+    /// Returns true if a job with the template belongs to a tenant.
+    func isJob(_ job: JobBuilder, of tenant: String) -> Bool {
+        reader.isJob(template.overlaid(by: job), of: tenant)
     }
 
     /// Tells that the batch has this number of jobs.

@@ -57,6 +57,7 @@ extension Batch: JSONWritable {
         writer.member("cancelledAt", cancelled.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
         writer.member("completedAt", completed.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
         writer.member("prefix", prefix)
+        writer.member("preset", preset)
         writer.member("submitted", state == .listing ? submitted : nil)
         writer.member("total", total)
         writer.member("error", error)
@@ -88,10 +89,16 @@ extension BatchError: JSONWritable {
 }
 
 extension BatchListing: JSONWritable {
-    /// Writes an object with the prefix, the template, the last key and the number of jobs.
+    /// Writes an object with the contents, the template, the position and the number of jobs.
     public func write(to writer: inout JSONWriter) {
         writer.object { writer in
-            writer.member("prefix", prefix)
+            switch contents {
+            case .prefix(let url): writer.member("prefix", url)
+            case .preset(let name, let tenant, let reload):
+                writer.member("preset", name)
+                writer.member("tenant", tenant)
+                writer.member("reload", reload ? true : nil)
+            }
             writer.name("template")
             writer.raw(template)
             writer.member("after", after)
@@ -100,11 +107,14 @@ extension BatchListing: JSONWritable {
     }
 
     fileprivate init(_ value: JSONElement) throws(JSONError) {
-        var prefix: String?
-        self.init(prefix: "", template: Array("{}".utf8))
+        var (prefix, preset, tenant, reload): (String?, String?, String?, Bool) = (nil, nil, nil, false)
+        self.init(.prefix(""), template: Array("{}".utf8))
         try value.forEachMember { name, value throws(JSONError) in
             switch name {
             case "prefix": prefix = try value.string()
+            case "preset": preset = try PresetReference(value).name
+            case "tenant": tenant = try JobFields.tenant(value)
+            case "reload": reload = try value.bool()
             case "template":
                 guard value.kind == .object else { throw JSONError(.wrongType, "expected an object") }
                 template = value.bytes
@@ -113,8 +123,11 @@ extension BatchListing: JSONWritable {
             default: break
             }
         }
-        guard let prefix else { throw JSONError(.missing, "is missing: the URL s3://bucket/prefix/", path: "prefix") }
-        self.prefix = prefix
+        switch (prefix, preset) {
+        case (let prefix?, nil): contents = .prefix(prefix)
+        case (nil, let preset?): contents = .preset(preset, tenant: tenant, reload: reload)
+        default: throw JSONError(.invalid, "expected either prefix, such as s3://bucket/path/, or preset")
+        }
     }
 }
 

@@ -26,6 +26,7 @@ struct BatchRoutes: Sendable {
             Route("GET", "/v1/batches/{id}/failures", for: .read, answer: failures),
             Route("POST", "/v1/batches/{id}/close", for: .submit, answer: close),
             Route("POST", "/v1/batches/{id}/retry", for: .submit, startsJobs: true, answer: retry),
+            Route("POST", "/v1/presets/{name}/rerender", for: .admin, startsJobs: true, answer: rerender),
             Route("DELETE", "/v1/batches/{id}", for: .submit, answer: cancel),
         ]
     }
@@ -40,7 +41,12 @@ struct BatchRoutes: Sendable {
             let (request, contents) = try request.reading(body, maximumBytes: maximumBytes)
             let sources: [[UInt8]]
             switch contents {
-            case .prefix(let prefix): return try await list(prefix, request, call)
+            case .prefix(let prefix):
+                guard request.closes, request.first == 0 else {
+                    throw Problem(
+                        .badRequest, "close and first cannot be used with prefix, because the worker numbers the jobs")
+                }
+                return try await list(.prefix(prefix.text), request, call)
             case .sources(let list): sources = list
             }
             guard sources.count <= mostJobs else { throw Problem(.tooLarge, "more than \(mostJobs) jobs") }
@@ -80,42 +86,62 @@ struct BatchRoutes: Sendable {
         }
     }
 
-    /// Creates a batch whose objects are listed by a worker.
-    private func list(
-        _ prefix: S3Prefix, _ request: BatchRequest, _ call: RequestContext
-    ) async throws -> HTTPServer.Response {
-        guard request.closes, request.first == 0 else {
-            throw Problem(
-                .badRequest, "close and first cannot be used with prefix, because the worker numbers the jobs")
+    /// Creates a batch of the jobs whose results were made with a preset.
+    private func rerender(_ call: RequestContext) async throws -> HTTPServer.Response {
+        try call.requireJSON()
+        let name = call["name"]
+        var request = try BatchRequest(call, reader: submitter.reader)
+        let reload: Bool
+        switch call.request.value(of: "reload") {
+        case nil, "false": reload = false
+        case "true": reload = true
+        default: throw Problem(.badRequest, "invalid reload: expected true or false")
         }
+        if submitter.presets[name] == nil { try await submitter.presets.reloadForRequest() }
+        guard submitter.presets[name] != nil else { throw Problem(.notFound, "there is no preset \(name)") }
+        // The jobs have their own tenants.
+        request.template["tenant"] = nil
+        if request.template["priority"] == nil { request.template.set("priority", Lane.low.rawValue) }
+        request.template.set("preset", name)
+        return try await list(.preset(name, tenant: request.tenant, reload: reload), request, call)
+    }
+
+    /// Creates a batch whose jobs are listed by a worker.
+    private func list(
+        _ contents: BatchListing.Contents, _ request: BatchRequest, _ call: RequestContext
+    ) async throws -> HTTPServer.Response {
         let draft = BatchWriter(
             request.id, submitter.producer, topics: submitter.topics, reader: submitter.reader,
             template: request.template)
         do throws(InvalidJobError) {
-            try draft.check(prefix)
+            try draft.check(contents)
         } catch {
             guard error.missingPreset != nil else { throw Problem(invalid: error) }
             try await submitter.presets.reloadForRequest()
-            do throws(InvalidJobError) { try draft.check(prefix) } catch { throw Problem(invalid: error) }
+            do throws(InvalidJobError) { try draft.check(contents) } catch { throw Problem(invalid: error) }
         }
-        let writer = try await writer(request, call, prefix: prefix)
+        let writer = try await writer(request, call, contents)
         try await published { () async throws(KafkaError) in
             try await writer.open(
                 created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name)
-            try await writer.list(prefix)
+            try await writer.list(contents)
         }
         return try Self.response(
-            202, BatchSubmission(id: writer.id, prefix: prefix.text), location: "/v1/batches/\(writer.id)")
+            202, BatchSubmission(id: writer.id, listed: contents), location: "/v1/batches/\(writer.id)")
     }
 
     /// Checks that a batch of this id may be created or continued.
     private func writer(
-        _ request: BatchRequest, _ call: RequestContext, prefix: S3Prefix? = nil
+        _ request: BatchRequest, _ call: RequestContext, _ contents: BatchListing.Contents? = nil
     ) async throws -> BatchWriter {
         // If Redis is down, the id is not known to be in use.
         var batch = Batch(
             id: request.id, tenant: request.tenant, owner: call.caller.name, created: Timestamp.now.milliseconds)
-        batch.prefix = prefix?.text
+        switch contents {
+        case .prefix(let url): batch.prefix = url
+        case .preset(let name, _, _): batch.preset = name
+        case nil: break
+        }
         if let known = try? await store.announce(batch) {
             guard known.owner == call.caller.name else {
                 throw Problem(.conflict, "another key has created a batch with this id; use a different id")
@@ -123,7 +149,7 @@ struct BatchRoutes: Sendable {
             guard known.total == nil else {
                 throw Problem(.conflict, "a batch with this id exists and is closed; use a different id")
             }
-            guard known.prefix == batch.prefix else {
+            guard known.prefix == batch.prefix, known.preset == batch.preset else {
                 throw Problem(.conflict, "a batch with this id exists and has other jobs; use a different id")
             }
         }
@@ -441,8 +467,8 @@ struct BatchLineProblem: Sendable {
 /// The outcome of a request that creates a batch.
 struct BatchSubmission: JSONWritable {
     let id: String
-    /// The prefix that a worker lists; nil if the request has the jobs.
-    let prefix: String?
+    /// The jobs that a worker lists; nil if the request has the jobs.
+    let listed: BatchListing.Contents?
     private(set) var accepted = 0
     private(set) var rejected = 0
     /// The number of failed jobs that Kafka has deleted.
@@ -454,9 +480,9 @@ struct BatchSubmission: JSONWritable {
     /// The maximum number of problems in a response.
     private static let mostProblems = 100
 
-    init(id: String, prefix: String? = nil) {
+    init(id: String, listed: BatchListing.Contents? = nil) {
         self.id = id
-        self.prefix = prefix
+        self.listed = listed
     }
 
     /// The problem of a request without an accepted job.
@@ -479,9 +505,13 @@ struct BatchSubmission: JSONWritable {
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("id", id)
-            writer.member("prefix", prefix)
-            writer.member("accepted", prefix == nil ? accepted : nil)
-            writer.member("rejected", prefix == nil ? rejected : nil)
+            switch listed {
+            case .prefix(let url): writer.member("prefix", url)
+            case .preset(let name, _, _): writer.member("preset", name)
+            case nil:
+                writer.member("accepted", accepted)
+                writer.member("rejected", rejected)
+            }
             writer.member("missing", missing == 0 ? nil : missing)
             writer.member("status", "/v1/batches/\(id)")
             if problems.isEmpty { return }

@@ -47,9 +47,11 @@ public struct Batch: Hashable, Sendable {
     public var counts = Counts()
     /// The S3 URL of the prefix whose objects are the sources of the jobs; nil if producers submit the jobs.
     public var prefix: String?
-    /// The number of jobs submitted by the worker that lists the prefix, so far.
+    /// The preset whose results are made again by the jobs; nil for other batches.
+    public var preset: String?
+    /// The number of jobs submitted by the worker that lists them, so far.
     public var submitted = 0
-    /// The reason why the list of the prefix is incomplete; nil if it is not.
+    /// The reason why the list of the jobs is incomplete; nil if it is not.
     public var error: BatchError?
     /// The time at which it was cancelled, in milliseconds since 1970; nil if it was not.
     public var cancelled: Int64?
@@ -68,7 +70,7 @@ public struct Batch: Hashable, Sendable {
     public enum State: String, CaseIterable, Sendable {
         /// Jobs may be added.
         case open
-        /// A worker lists the objects of a prefix and submits their jobs.
+        /// A worker lists the jobs of a prefix or preset and submits them.
         case listing
         /// All jobs were submitted, and some have not ended.
         case running
@@ -83,8 +85,11 @@ public struct Batch: Hashable, Sendable {
         if completed != nil { return .completed }
         if cancelled != nil { return .cancelling }
         if total != nil { return .running }
-        return prefix == nil ? .open : .listing
+        return isListed ? .listing : .open
     }
+
+    /// True if a worker lists the jobs.
+    public var isListed: Bool { prefix != nil || preset != nil }
 
     /// True if all jobs have ended.
     public var isDone: Bool { total.map { counts.ended >= $0 } ?? false }
@@ -109,7 +114,7 @@ public struct Batch: Hashable, Sendable {
     }
 }
 
-/// The reason why a worker could not list all objects of a batch.
+/// The reason why a worker could not list all jobs of a batch.
 public struct BatchError: Hashable, Sendable {
     /// The error code; see ``JobErrorCode``.
     public var code: String
@@ -126,20 +131,30 @@ public struct BatchError: Hashable, Sendable {
     public init(_ error: JobError) { self.init(code: error.code.rawValue, message: error.message) }
 }
 
-/// A list of objects whose jobs a worker submits, and how far it has come.
+/// A list of jobs that a worker submits, and how far it has come.
 public struct BatchListing: Hashable, Sendable {
-    /// The S3 URL of the prefix; see ``S3Prefix``.
-    public var prefix: String
+    /// The jobs of a list.
+    public enum Contents: Hashable, Sendable {
+        /// A job for each object whose key begins with a prefix, which is an S3 URL; see ``S3Prefix``.
+        case prefix(String)
+        /// The jobs with a preset whose results have not expired: those of a tenant, or all. With `reload`, their
+        /// sources are fetched again.
+        case preset(String, tenant: String? = nil, reload: Bool = false)
+    }
+
+    /// The jobs.
+    public var contents: Contents
     /// The fields of all jobs, as a JSON object.
     public var template: [UInt8]
-    /// The last key that was listed; nil at the start.
+    /// The position after the last job that was listed: the key of its object, or another text that increases in the
+    /// order of bytes; nil at the start.
     public var after: String?
     /// The number of jobs that were submitted: the index of the next one.
     public var submitted: Int
 
     /// Creates a list.
-    public init(prefix: String, template: [UInt8], after: String? = nil, submitted: Int = 0) {
-        self.prefix = prefix
+    public init(_ contents: Contents, template: [UInt8], after: String? = nil, submitted: Int = 0) {
+        self.contents = contents
         self.template = template
         self.after = after
         self.submitted = submitted
@@ -153,7 +168,7 @@ public struct BatchMessage: Hashable, Sendable {
         /// The batch exists since this time, in milliseconds since 1970. Sent before its first job, or when its first
         /// job ends.
         case open(created: Int64, tenant: String? = nil, owner: String? = nil)
-        /// The objects of a prefix are listed from a key on, and their jobs are submitted.
+        /// Jobs are listed from a position on, and submitted.
         case list(BatchListing)
         /// No more jobs are added. The batch has this number of jobs. The error says why a list is incomplete.
         case close(total: Int, error: BatchError? = nil)

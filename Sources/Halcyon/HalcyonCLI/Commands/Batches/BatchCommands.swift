@@ -28,7 +28,7 @@ enum BatchCommands {
         let counts = batch.counts
         let others = [(counts.cancelled, "cancelled"), (counts.superseded, "superseded")]
             .filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
-        let total = batch.total.map(String.init) ?? (batch.prefix == nil ? "?" : "\(batch.submitted) or more")
+        let total = batch.total.map(String.init) ?? (batch.isListed ? "\(batch.submitted) or more" : "?")
         Console.print(
             "\(batch.id): \(batch.state.rawValue), \(counts.ended) of \(total) jobs "
                 + "ended, \(counts.ready) ready, \(counts.failed) failed\(others)")
@@ -54,6 +54,34 @@ enum BatchCommands {
                     elapsed: start.duration(to: .now))
             }
             try await Task.sleep(for: .milliseconds(500))
+        }
+    }
+
+    /// Waits for the batch with `--wait`, or tells that it was submitted.
+    static func followUp(
+        _ id: String, _ arguments: ParsedCommand, _ configuration: Configuration, report: (_ asJSON: Bool) -> Void
+    ) async throws -> ExitCode {
+        let asJSON = arguments[json]
+        if arguments[wait] {
+            return try await configuration.withBatches { try await wait(for: id, $0, asJSON: asJSON) }
+        }
+        report(asJSON)
+        return .done
+    }
+
+    /// Has a worker list the jobs of a batch.
+    /// - Throws: ``InvalidJobError`` for an invalid template; errors of the servers.
+    static func list(
+        _ contents: BatchListing.Contents, _ id: String, _ template: JobBuilder, _ configuration: Configuration
+    ) async throws {
+        let reader = try await reader(of: [template], configuration)
+        let access = KafkaAccess(configuration)
+        try await access.requireNow([access.topics.batches])
+        try await access.withProducer(limit: KafkaAccess.timeout) { producer in
+            let writer = BatchWriter(id, producer, topics: access.topics, reader: reader, template: template)
+            try writer.check(contents)
+            try await writer.open(created: Timestamp.now.milliseconds)
+            try await writer.list(contents)
         }
     }
 
@@ -133,8 +161,14 @@ enum BatchCreateCommand: Subcommand {
             guard arguments[file] == nil else {
                 throw InputError("FILE and --s3-prefix exclude each other", of: arguments)
             }
-            try await list(prefix, id, arguments, configuration)
-            return try await followUp(id, arguments, configuration) { asJSON in
+            let base = try await SingleJob.template(arguments, configuration.jobReader)
+            let template = base.overlaid(by: try fields.draft(from: arguments, over: base))
+            do {
+                try await BatchCommands.list(.prefix(prefix.text), id, template, configuration)
+            } catch let error as InvalidJobError {
+                throw InputError(fields.translated(error.failure.message, arguments), of: arguments)
+            }
+            return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
                 if asJSON {
                     Console.printObject { writer in
                         writer.member("batch", id)
@@ -155,7 +189,7 @@ enum BatchCreateCommand: Subcommand {
             let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
             try await BatchUpload(writer: writer).send(jobs)
         }
-        return try await followUp(id, arguments, configuration) { asJSON in
+        return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
             if asJSON {
                 Console.printObject { writer in
                     writer.member("batch", id)
@@ -164,39 +198,6 @@ enum BatchCreateCommand: Subcommand {
             } else {
                 Console.print("\(id): \(counted(jobs.count, "job")) submitted")
             }
-        }
-    }
-
-    /// Waits for the batch with `--wait`, or tells that it was submitted.
-    private static func followUp(
-        _ id: String, _ arguments: ParsedCommand, _ configuration: Configuration, report: (_ asJSON: Bool) -> Void
-    ) async throws -> ExitCode {
-        let asJSON = arguments[BatchCommands.json]
-        if arguments[BatchCommands.wait] {
-            return try await configuration.withBatches { try await BatchCommands.wait(for: id, $0, asJSON: asJSON) }
-        }
-        report(asJSON)
-        return .done
-    }
-
-    /// Has a worker list the objects of a prefix.
-    private static func list(
-        _ prefix: S3Prefix, _ id: String, _ arguments: ParsedCommand, _ configuration: Configuration
-    ) async throws {
-        let base = try await SingleJob.template(arguments, configuration.jobReader)
-        let template = base.overlaid(by: try fields.draft(from: arguments, over: base))
-        let reader = try await BatchCommands.reader(of: [template], configuration)
-        let access = KafkaAccess(configuration)
-        try await access.requireNow([access.topics.batches])
-        try await access.withProducer(limit: KafkaAccess.timeout) { producer in
-            let writer = BatchWriter(id, producer, topics: access.topics, reader: reader, template: template)
-            do throws(InvalidJobError) {
-                try writer.check(prefix)
-            } catch {
-                throw InputError(fields.translated(error.failure.message, arguments), of: arguments)
-            }
-            try await writer.open(created: Timestamp.now.milliseconds)
-            try await writer.list(prefix)
         }
     }
 }
