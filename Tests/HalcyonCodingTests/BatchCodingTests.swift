@@ -50,6 +50,27 @@ import Testing
         #expect(DecodedEvent(json: SampleEvents.batchCompleted.json) == nil)
     }
 
+    @Test func eventsAreSelectedByTheirAttributes() throws {
+        let completed = try #require(EventAttributes(json: SampleEvents.batchCompleted.json))
+        #expect(completed.type == "halcyon.batch.completed" && completed.jobID == nil)
+        #expect(completed.batch == SampleEvents.batchCompleted.batch.id && completed.subject == completed.batch)
+        var failed = SampleEvents.failed
+        failed.batch = BatchMembership(batch: "a", index: 7)
+        let attributes = try #require(EventAttributes(json: failed.json))
+        #expect(attributes.type == "halcyon.image.failed" && attributes.batch == "a" && attributes.jobID != nil)
+        for json in ["", "{}", #"{"type":"other","data":{}}"#, #"{"type":"halcyon.image.ready"}"#] {
+            #expect(EventAttributes(json: Array(json.utf8)) == nil)
+        }
+        #expect(EventAttributes.type(named: "ready") == "halcyon.image.ready")
+        #expect(EventAttributes.type(named: "halcyon.image.ready") == "halcyon.image.ready")
+        #expect(EventAttributes.type(named: "progress") == "halcyon.image.progress")
+        #expect(EventAttributes.type(named: "batch.progress") == "halcyon.batch.progress")
+        #expect(EventAttributes.type(named: "halcyon.batch.completed") == "halcyon.batch.completed")
+        for name in ["", "completed", "batch", "batch.ready", "image.ready.", "halcyon.ready"] {
+            #expect(EventAttributes.type(named: name) == nil, "\(name)")
+        }
+    }
+
     // MARK: Messages
 
     static let messages: [(json: String, message: BatchMessage)] = [
@@ -57,6 +78,10 @@ import Testing
         (
             #"{"batch":"a","open":{"created":7,"tenant":"shop-7","owner":"é k"}}"#,
             BatchMessage("a", .open(created: 7, tenant: "shop-7", owner: "é k"))
+        ),
+        (
+            #"{"batch":"a","open":{"created":7,"webhook":"shop"}}"#,
+            BatchMessage("a", .open(created: 7, webhook: try? Webhook("shop")))
         ),
         (#"{"batch":"a","close":{"total":0}}"#, BatchMessage("a", .close(total: 0))),
         (#"{"batch":"a","close":{"total":10000000}}"#, BatchMessage("a", .close(total: 10_000_000))),
@@ -122,6 +147,7 @@ import Testing
         (#"{"batch":"a","close":{"total":"1"}}"#, "close.total: expected"), (#"{"batch":"a","open":true}"#, "open"),
         (#"{"batch":"a","open":{"created":-1}}"#, "open.created"),
         (#"{"batch":"a","open":{"created":1,"tenant":"a/b"}}"#, "open.tenant"),
+        (#"{"batch":"a","open":{"created":1,"webhook":"https://u:p@x/"}}"#, "open.webhook"),
         (#"{"batch":"a","completed":{"ready":-1}}"#, "completed.ready"), (#"{"batch":"a","completed":1}"#, "completed"),
     ])
     func malformedMessagesAreRejected(json: String, reason: String) {

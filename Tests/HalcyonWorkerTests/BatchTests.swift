@@ -181,6 +181,39 @@ import Testing
         }
     }
 
+    @Test func onlyTheCompletionIsForTheWebhookOfTheBatch() async throws {
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker({ options in
+                options.batches.progressInterval = .milliseconds(1)
+                options.reader.checkWebhook = { webhook throws(JobError) in
+                    if webhook.text != "shop" { throw JobError(.invalidJob, "not permitted") }
+                }
+            }) {
+                for (batch, webhook) in [("k", "shop"), ("j", "other")] {
+                    try await Self.writer(cluster, batch).open(created: 1, webhook: try Webhook(webhook))
+                    // The first webhook applies.
+                    try await Self.writer(cluster, batch).open(created: 1, webhook: try Webhook("later"))
+                    for index in 0..<20 { try await cluster.submit(Self.job(batch, index)) }
+                    try await Self.writer(cluster, batch).close(total: 20)
+                    _ = try await Self.completion(cluster, batch)
+                }
+                let reader = try await TopicReader.open(
+                    cluster.topics.events, from: .beginning,
+                    properties: ["bootstrap.servers": cluster.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+                var webhooks: [String: String] = [:]
+                for try await record in reader {
+                    guard let event = record.value.flatMap({ EventAttributes(json: $0) }) else { continue }
+                    let header = record.headers.first { $0.name == EventPublisher.webhookHeader }?.value
+                    let key = "\(event.type) \(event.batch ?? "")"
+                    if let header { webhooks[key] = String(decoding: header, as: UTF8.self) }
+                    if key == "halcyon.batch.completed j-later" { break }
+                }
+                await reader.close()
+                #expect(webhooks == ["halcyon.batch.completed k": "shop"])
+            }
+        }
+    }
+
     // MARK: Lists of objects
 
     private static let dot = Base64.decode("R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs=") ?? []

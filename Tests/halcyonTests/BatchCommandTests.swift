@@ -85,6 +85,29 @@ import Testing
         }
     }
 
+    @Test func eventsOfABatchCanBeFollowed() async throws {
+        try await cluster.run(
+            "batch", "create", "-", "--id", "followed", "--width", "8", "--batch-webhook", "https://example.org/hook",
+            "--wait", input: "initials:A\ninitials:B"
+        ).expect(0)
+        let completed = try await cluster.run(
+            "events", "--batch", "followed", "--type", "batch.completed", "--since", "1h", "--limit", "1"
+        ).expect(0).json()
+        #expect(
+            completed.first?.at("type") == "halcyon.batch.completed" && completed.first?.at("subject") == "followed")
+        let all = try await cluster.run(
+            "events", "--batch", "followed", "--type", "ready", "--since", "1h", "--limit", "2"
+        )
+        .expect(0).json()
+        #expect(all.count == 2)
+        let type = try await cluster.run("events", "--type", "batch.gone").expect(2)
+        #expect(type.errors.contains("batch.completed"))
+        let webhook = try await cluster.run(
+            "batch", "create", "-", "--width", "8", "--batch-webhook", "https://u:p@x/", input: "initials:A"
+        ).expect(2)
+        #expect(webhook.errors.contains("--batch-webhook"))
+    }
+
     @Test func rejectsInvalidInput() async throws {
         let line = try await cluster.run(
             "batch", "create", "-", "--id", "never", "--width", "8", input: "initials:A\n{\"source\":7}\n"

@@ -54,7 +54,7 @@ import Testing
                 + #"{"source":"initials:C","width":9,"batch":"x"}"# + "\n"
                 + #"{"id":"own","source":"file:///nowhere.png","width":9}"# + "\n"
             let answer = try await client.send(
-                .post, "/v1/batches?id=ab.c&tenant=shop-7&deadline=600", body, headers: Self.lines)
+                .post, "/v1/batches?id=ab.c&tenant=shop-7&deadline=600&webhook=shop", body, headers: Self.lines)
             #expect(answer.status == 202 && answer.headers["Location"] == "/v1/batches/ab.c")
             #expect(answer.json["id"] as? String == "ab.c" && answer.json["status"] as? String == "/v1/batches/ab.c")
             #expect(answer.json["accepted"] as? Int == 3 && answer.json["rejected"] as? Int == 3)
@@ -64,6 +64,7 @@ import Testing
             #expect(kinds == Array(repeating: "/problems/invalid-job", count: 3))
 
             let batch = try await Self.completed("ab.c", client)
+            #expect(batch["webhook"] == nil)
             #expect(batch["total"] as? Int == 3 && batch["ended"] as? Int == 3)
             #expect(batch["tenant"] as? String == "shop-7")
             #expect(Self.counts(batch) == ["ready": 2, "failed": 1, "cancelled": 0, "superseded": 0])
@@ -305,7 +306,7 @@ import Testing
                 for query in [
                     "id=a%20b", "id=", "close=yes", "first=-1", "first=10000000", "first=x", "tenant=a%2Fb",
                     "priority=urgent", "deadline=soon", "deadline=inf", "deadline=nan", "deadline=0x8", "deadline=-1",
-                    "deadline=",
+                    "deadline=", "webhook=", "webhook=https://u:p@example.org/",
                 ] {
                     let answer = try await client.send(
                         .post, "/v1/batches?\(query)", Self.jobs(1), headers: Self.lines)

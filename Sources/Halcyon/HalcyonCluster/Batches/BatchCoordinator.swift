@@ -19,6 +19,8 @@ struct BatchCoordinator: Sendable {
     let outbox: BatchOutbox
     /// Takes a message that leads to a page of a list. Returns immediately.
     let list: @Sendable (BatchLister.Request) -> Void
+    /// Throws if a webhook is not permitted.
+    let checkWebhook: @Sendable (Webhook) throws(JobError) -> Void
     let topics: Topics
     /// The librdkafka properties for reading.
     let reader: [String: String]
@@ -103,6 +105,7 @@ struct BatchCoordinator: Sendable {
             return delivery.acknowledge()
         }
         batch.completed = Timestamp.now.milliseconds
+        batch.webhook = permittedWebhook(of: entry.batch)
         let completion = BatchMessage(batch.id, .completed(batch.counts))
         let event = BatchEvent(.completed, of: batch, at: batch.completed ?? 0)
         try await outbox.complete(
@@ -115,6 +118,20 @@ struct BatchCoordinator: Sendable {
             ["batch": batch.id, "jobs": batch.counts.ended, "failed": batch.counts.failed])
         // The message about the completion repeats this if it fails.
         try? await store.complete(batch)
+    }
+}
+
+extension BatchCoordinator {
+    /// The webhook of a batch, unless its producer named one that the settings do not permit.
+    private func permittedWebhook(of batch: Batch) -> Webhook? {
+        guard let webhook = batch.webhook else { return nil }
+        do throws(JobError) {
+            try checkWebhook(webhook)
+            return webhook
+        } catch {
+            log.warning("the webhook of a batch is not permitted", ["batch": batch.id, "reason": error.message])
+            return nil
+        }
     }
 }
 

@@ -19,7 +19,7 @@ public struct BatchLists: Sendable {
         let next: String?
     }
 
-    fileprivate let reader: JobDecoder
+    let reader: JobDecoder
     private let presets: PresetCatalog
     private let index: PresetIndex
     private let objects: Objects

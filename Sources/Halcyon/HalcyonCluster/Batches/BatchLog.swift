@@ -85,10 +85,11 @@ extension [String: BatchLog.Entry] {
             ?? BatchLog.Entry(first: record.offset, batch: Batch(id: message.batch, created: time), updated: time)
         entry.updated = time
         switch message.body {
-        case .open(let created, let tenant, let owner):
+        case .open(let created, let tenant, let owner, let webhook):
             entry.batch.created = Swift.min(entry.batch.created, created)
             entry.batch.tenant = entry.batch.tenant ?? tenant
             entry.batch.owner = entry.batch.owner ?? owner
+            entry.batch.webhook = entry.batch.webhook ?? webhook
         case .list(let listing):
             // A message that was written twice, because its writer crashed, leads to one page.
             guard entry.list.map({ isAfter(listing.after, $0.after) }) ?? (listing.after == nil) else { break }

@@ -58,7 +58,8 @@ public final class BatchTracker: Sendable {
             permits: PrioritySemaphore(options.lists), refusals: refusals, log: log)
         let coordinator = BatchCoordinator(
             store: counter.store, batches: batches, recounter: recounter, outbox: outbox,
-            list: { listQueue.yield($0) }, topics: topics, reader: kafka.reader, refusals: refusals, log: log,
+            list: { listQueue.yield($0) }, checkWebhook: lists.reader.checkWebhook, topics: topics,
+            reader: kafka.reader, refusals: refusals, log: log,
             metrics: batchMetrics)
         let (messages, messageQueue) = AsyncStream<[JobDelivery]>.makeStream()
         self.messageQueue = messageQueue

@@ -46,9 +46,12 @@ public struct BatchWriter: Sendable {
     ///   - created: the time of its creation, in milliseconds since 1970.
     ///   - tenant: the tenant that it belongs to.
     ///   - owner: the name of the API key that creates it.
+    ///   - webhook: the webhook to which its completion is delivered.
     /// - Throws: ``KafkaError``.
-    public func open(created: Int64, tenant: String? = nil, owner: String? = nil) async throws(KafkaError) {
-        try await send(.open(created: created, tenant: tenant, owner: owner))
+    public func open(
+        created: Int64, tenant: String? = nil, owner: String? = nil, webhook: Webhook? = nil
+    ) async throws(KafkaError) {
+        try await send(.open(created: created, tenant: tenant, owner: owner, webhook: webhook))
     }
 
     /// Validates a job and makes it part of the batch. A job without an id is named after the batch and its index.

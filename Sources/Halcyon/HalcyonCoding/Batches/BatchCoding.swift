@@ -210,12 +210,13 @@ extension BatchMessage {
         writer.object { writer in
             writer.member("batch", batch)
             switch body {
-            case .open(let created, let tenant, let owner):
+            case .open(let created, let tenant, let owner, let webhook):
                 writer.name("open")
                 writer.object { writer in
                     writer.member("created", created)
                     writer.member("tenant", tenant)
                     writer.member("owner", owner)
+                    writer.member("webhook", webhook?.text)
                 }
             case .list(let listing): writer.member("list", listing)
             case .close(let total, let error):
@@ -246,15 +247,17 @@ extension BatchMessage {
             case "batch": batch = try value.batchID()
             case "open":
                 var (created, tenant, owner): (Int64, String?, String?) = (0, nil, nil)
+                var webhook: Webhook?
                 try value.forEachMember { name, value throws(JSONError) in
                     switch name {
                     case "created": created = try value.integer(in: 0...(1 << 53))
                     case "tenant": tenant = try JobFields.tenant(value)
                     case "owner": owner = try value.string()
+                    case "webhook": webhook = try value.webhook()
                     default: break
                     }
                 }
-                body = .open(created: created, tenant: tenant, owner: owner)
+                body = .open(created: created, tenant: tenant, owner: owner, webhook: webhook)
             case "close":
                 let total = try Batch.total(value)
                 body = .close(

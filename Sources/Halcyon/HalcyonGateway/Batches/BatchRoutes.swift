@@ -123,7 +123,8 @@ struct BatchRoutes: Sendable {
         let writer = try await writer(request, call, contents)
         try await published { () async throws(KafkaError) in
             try await writer.open(
-                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name)
+                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name,
+                webhook: request.webhook)
             try await writer.list(contents)
         }
         return try Self.response(
@@ -166,7 +167,8 @@ struct BatchRoutes: Sendable {
         var submission = BatchSubmission(id: writer.id)
         try await published { () async throws(KafkaError) in
             try await writer.open(
-                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name)
+                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name,
+                webhook: request.webhook)
         }
         try await submitJobs(&submission)
         if let failure = submission.failure { throw failure }
@@ -363,6 +365,8 @@ struct BatchRequest: Sendable {
     let closes: Bool
     /// The index of the first job within the batch.
     let first: Int
+    /// The webhook of the batch.
+    let webhook: Webhook?
     /// The fields that all jobs have unless they set them.
     var template = JobBuilder()
 
@@ -380,6 +384,12 @@ struct BatchRequest: Sendable {
         default: throw Problem(.badRequest, "invalid close: expected true or false")
         }
         first = try call.number("first", in: 0...Batch.highestIndex) ?? 0
+        do throws(JobError) {
+            webhook = try call.request.value(of: "webhook").map { text throws(JobError) in try Webhook(text) }
+            if let webhook { try reader.checkWebhook(webhook) }
+        } catch {
+            throw Problem(.badRequest, "invalid webhook: \(error.message)")
+        }
         tenant = call.request.value(of: "tenant")
         for name in ["tenant", "priority", "deadline"] {
             guard let text = call.request.value(of: name) else { continue }

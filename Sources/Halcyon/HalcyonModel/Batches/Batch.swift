@@ -45,6 +45,8 @@ public struct Batch: Hashable, Sendable {
     public var total: Int?
     /// The numbers of jobs that have ended.
     public var counts = Counts()
+    /// The webhook to which the completion event is delivered; nil for none.
+    public var webhook: Webhook?
     /// The S3 URL of the prefix whose objects are the sources of the jobs; nil if producers submit the jobs.
     public var prefix: String?
     /// The preset whose results are made again by the jobs; nil for other batches.
@@ -167,7 +169,7 @@ public struct BatchMessage: Hashable, Sendable {
     public enum Body: Hashable, Sendable {
         /// The batch exists since this time, in milliseconds since 1970. Sent before its first job, or when its first
         /// job ends.
-        case open(created: Int64, tenant: String? = nil, owner: String? = nil)
+        case open(created: Int64, tenant: String? = nil, owner: String? = nil, webhook: Webhook? = nil)
         /// Jobs are listed from a position on, and submitted.
         case list(BatchListing)
         /// No more jobs are added. The batch has this number of jobs. The error says why a list is incomplete.

@@ -19,6 +19,9 @@ enum BatchCommands {
     static let json = Parameter.flag("json", help: "Print JSON.")
     static let wait = Parameter.flag(
         "wait", help: "Wait until all jobs have ended. Exits with code 1 if a job failed.")
+    static let webhook = Parameter<Webhook?>.option(
+        "batch-webhook", .webhook, as: "TARGET",
+        help: "Report the completion of the batch by HTTP, to a URL or a webhook name that the workers know.")
     static let newID = Parameter<String?>.option(
         "id", .batchID, as: "ID", help: "The id of the batch. Random by default.")
 
@@ -72,7 +75,8 @@ enum BatchCommands {
     /// Has a worker list the jobs of a batch.
     /// - Throws: ``InvalidJobError`` for an invalid template; errors of the servers.
     static func list(
-        _ contents: BatchListing.Contents, _ id: String, _ template: JobBuilder, _ configuration: Configuration
+        _ contents: BatchListing.Contents, _ id: String, _ template: JobBuilder, webhook: Webhook?,
+        _ configuration: Configuration
     ) async throws {
         let reader = try await reader(of: [template], configuration)
         let access = KafkaAccess(configuration)
@@ -80,7 +84,7 @@ enum BatchCommands {
         try await access.withProducer(limit: KafkaAccess.timeout) { producer in
             let writer = BatchWriter(id, producer, topics: access.topics, reader: reader, template: template)
             try writer.check(contents)
-            try await writer.open(created: Timestamp.now.milliseconds)
+            try await writer.open(created: Timestamp.now.milliseconds, webhook: webhook)
             try await writer.list(contents)
         }
     }
@@ -143,7 +147,7 @@ enum BatchCreateCommand: Subcommand {
             """,
         parameters: [file, prefix] + SizingOptions.all + JobOptions.fields.filter { $0.field != "id" }.map(\.parameter)
             + [
-                BatchCommands.newID, BatchCommands.wait, BatchCommands.json,
+                BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait, BatchCommands.json,
             ],
         examples: [
             .init(
@@ -164,7 +168,8 @@ enum BatchCreateCommand: Subcommand {
             let base = try await SingleJob.template(arguments, configuration.jobReader)
             let template = base.overlaid(by: try fields.draft(from: arguments, over: base))
             do {
-                try await BatchCommands.list(.prefix(prefix.text), id, template, configuration)
+                try await BatchCommands.list(
+                    .prefix(prefix.text), id, template, webhook: arguments[BatchCommands.webhook], configuration)
             } catch let error as InvalidJobError {
                 throw InputError(fields.translated(error.failure.message, arguments), of: arguments)
             }
@@ -187,7 +192,7 @@ enum BatchCreateCommand: Subcommand {
         try await access.requireNow([access.topics.batches])
         try await access.withProducer(limit: KafkaAccess.timeout) { producer in
             let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
-            try await BatchUpload(writer: writer).send(jobs)
+            try await BatchUpload(writer: writer, webhook: arguments[BatchCommands.webhook]).send(jobs)
         }
         return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
             if asJSON {
@@ -202,6 +207,14 @@ enum BatchCreateCommand: Subcommand {
     }
 }
 
+extension ValueKind<Webhook> {
+    /// A URL or the name of a webhook.
+    fileprivate static var webhook: Self {
+        // The expectation names both forms.
+        ValueKind("an http or https URL without user, or a name") { try? Webhook($0) }
+    }
+}
+
 extension ValueKind<S3Prefix> {
     /// The beginning of the keys of objects in a bucket.
     fileprivate static var s3Prefix: Self {
@@ -213,6 +226,8 @@ extension ValueKind<S3Prefix> {
 /// Sends the jobs of a batch, with a progress bar.
 struct BatchUpload {
     let writer: BatchWriter
+    /// The webhook of the batch.
+    let webhook: Webhook?
 
     /// The number of jobs that are sent at once.
     private static let step = 1000
@@ -222,7 +237,7 @@ struct BatchUpload {
     func send(_ jobs: [(draft: JobBuilder, position: String)]) async throws {
         // A million validated jobs would need gigabytes, so they are validated again when they are sent.
         for (index, job) in jobs.enumerated() { _ = try validated(job, index) }
-        try await writer.open(created: Timestamp.now.milliseconds)
+        try await writer.open(created: Timestamp.now.milliseconds, webhook: webhook)
         let bar = ProgressBar()
         defer { bar.clear() }
         let start = ContinuousClock.now
@@ -340,7 +355,10 @@ enum BatchRetryCommand: Subcommand {
         discussion: """
             The messages of the jobs are read from their topics, so only jobs that Kafka has not deleted can be \
             submitted again. At most batches.maximumFailures of them are known.
-            """, parameters: [BatchCommands.id, BatchCommands.newID, BatchCommands.wait, BatchCommands.json],
+            """,
+        parameters: [
+            BatchCommands.id, BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait, BatchCommands.json,
+        ],
         examples: [.init("halcyon batch retry summer-catalogue --wait", "Try the failed jobs again.")])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
@@ -358,7 +376,8 @@ enum BatchRetryCommand: Subcommand {
             let reader = try await BatchCommands.reader(of: jobs.map(\.job), configuration)
             try await access.withProducer(limit: KafkaAccess.timeout) { producer in
                 let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
-                try await BatchUpload(writer: writer).send(jobs.map { ($0.job, $0.failure.job) })
+                try await BatchUpload(writer: writer, webhook: arguments[BatchCommands.webhook]).send(
+                    jobs.map { ($0.job, $0.failure.job) })
             }
             if arguments[BatchCommands.wait] {
                 return try await BatchCommands.wait(for: id, store, asJSON: arguments[BatchCommands.json])

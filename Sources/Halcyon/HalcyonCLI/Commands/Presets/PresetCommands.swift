@@ -219,7 +219,8 @@ enum RerenderCommand: Subcommand {
             the batch.
             """,
         parameters: [
-            preset, tenant, lane, reload, dryRun, BatchCommands.newID, BatchCommands.wait, BatchCommands.json,
+            preset, tenant, lane, reload, dryRun, BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait,
+            BatchCommands.json,
         ],
         examples: [
             .init("halcyon rerender --preset card --wait", "After a change of the preset, make its results again."),
@@ -251,7 +252,8 @@ enum RerenderCommand: Subcommand {
         let id = arguments[BatchCommands.newID] ?? BatchWriter.newID
         let contents = BatchListing.Contents.preset(name, tenant: arguments[tenant], reload: arguments[reload])
         do {
-            try await BatchCommands.list(contents, id, template, configuration)
+            try await BatchCommands.list(
+                contents, id, template, webhook: arguments[BatchCommands.webhook], configuration)
         } catch let error as InvalidJobError {
             throw InputError(error.failure.message, of: arguments)
         }
