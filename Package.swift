@@ -129,7 +129,7 @@ let package = Package(
         module("Halcyon", "HalcyonImaging", support + ["CLinux", "Vips", "HalcyonModel"]),
         module("Halcyon", "HalcyonTelemetry", ["Formats", "Telemetry", "Curl", "HTTPServer", "HalcyonModel"]),
         module("Halcyon", "HalcyonCoordination", ["Concurrency", "Telemetry", "Redis"]),
-        module("Halcyon", "HalcyonSources", transfers + ["Vips", "Redis", "HalcyonCoordination"]),
+        module("Halcyon", "HalcyonSources", transfers + ["Expat", "Vips", "Redis", "HalcyonCoordination"]),
         module("Halcyon", "HalcyonResults", transfers + ["Expat", "HalcyonCoding", "HalcyonSources"]),
         module("Halcyon", "HalcyonCluster", clustering + ["HalcyonResults"]),
         module("Halcyon", "HalcyonNotifications", clustering + ["Curl", "HalcyonSources", "HalcyonCluster"]),

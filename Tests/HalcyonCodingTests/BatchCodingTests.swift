@@ -50,6 +50,27 @@ import Testing
         #expect(DecodedEvent(json: SampleEvents.batchCompleted.json) == nil)
     }
 
+    @Test func eventsAreSelectedByTheirAttributes() throws {
+        let completed = try #require(EventAttributes(json: SampleEvents.batchCompleted.json))
+        #expect(completed.type == "halcyon.batch.completed" && completed.jobID == nil)
+        #expect(completed.batch == SampleEvents.batchCompleted.batch.id && completed.subject == completed.batch)
+        var failed = SampleEvents.failed
+        failed.batch = BatchMembership(batch: "a", index: 7)
+        let attributes = try #require(EventAttributes(json: failed.json))
+        #expect(attributes.type == "halcyon.image.failed" && attributes.batch == "a" && attributes.jobID != nil)
+        for json in ["", "{}", #"{"type":"other","data":{}}"#, #"{"type":"halcyon.image.ready"}"#] {
+            #expect(EventAttributes(json: Array(json.utf8)) == nil)
+        }
+        #expect(EventAttributes.type(named: "ready") == "halcyon.image.ready")
+        #expect(EventAttributes.type(named: "halcyon.image.ready") == "halcyon.image.ready")
+        #expect(EventAttributes.type(named: "progress") == "halcyon.image.progress")
+        #expect(EventAttributes.type(named: "batch.progress") == "halcyon.batch.progress")
+        #expect(EventAttributes.type(named: "halcyon.batch.completed") == "halcyon.batch.completed")
+        for name in ["", "completed", "batch", "batch.ready", "image.ready.", "halcyon.ready"] {
+            #expect(EventAttributes.type(named: name) == nil, "\(name)")
+        }
+    }
+
     // MARK: Messages
 
     static let messages: [(json: String, message: BatchMessage)] = [
@@ -58,8 +79,28 @@ import Testing
             #"{"batch":"a","open":{"created":7,"tenant":"shop-7","owner":"é k"}}"#,
             BatchMessage("a", .open(created: 7, tenant: "shop-7", owner: "é k"))
         ),
+        (
+            #"{"batch":"a","open":{"created":7,"webhook":"shop"}}"#,
+            BatchMessage("a", .open(created: 7, webhook: try? Webhook("shop")))
+        ),
         (#"{"batch":"a","close":{"total":0}}"#, BatchMessage("a", .close(total: 0))),
         (#"{"batch":"a","close":{"total":10000000}}"#, BatchMessage("a", .close(total: 10_000_000))),
+        (
+            #"{"batch":"a","close":{"total":3,"error":{"code":"too_large","message":"é"}}}"#,
+            BatchMessage("a", .close(total: 3, error: BatchError(code: "too_large", message: "é")))
+        ),
+        (
+            #"{"batch":"a","list":{"prefix":"s3://pictures/","template":{"width":8}}}"#,
+            BatchMessage("a", .list(BatchListing(.prefix("s3://pictures/"), template: Array(#"{"width":8}"#.utf8))))
+        ),
+        (
+            #"{"batch":"a","list":{"prefix":"s3://pictures/a","template":{},"after":"a/é\u0001","submitted":7}}"#,
+            BatchMessage(
+                "a",
+                .list(
+                    BatchListing(
+                        .prefix("s3://pictures/a"), template: Array("{}".utf8), after: "a/é\u{1}", submitted: 7)))
+        ),
         (#"{"batch":"a","counted":true}"#, BatchMessage("a", .counted)),
         (#"{"batch":"a","cancel":true}"#, BatchMessage("a", .cancel)),
         (
@@ -90,8 +131,14 @@ import Testing
 
     @Test(arguments: [
         ("", "expected JSON"), ("{", "not well-formed"), ("[]", "expected an object"), ("7", "expected an object"),
-        (#"{"batch":"a"}"#, "expected open, close"),
-        (#"{"batch":"a","drain":true}"#, "expected open, close"), (#"{"close":{"total":1}}"#, "batch: is missing"),
+        (#"{"batch":"a"}"#, "expected open, list, close"),
+        (#"{"batch":"a","drain":true}"#, "expected open, list, close"),
+        (#"{"batch":"a","list":{}}"#, "list: expected either prefix"),
+        (#"{"batch":"a","list":7}"#, "list: expected an object"),
+        (#"{"batch":"a","list":{"prefix":7}}"#, "list.prefix"),
+        (#"{"batch":"a","list":{"prefix":"s3://a/","template":7}}"#, "list.template: expected an object"),
+        (#"{"batch":"a","list":{"prefix":"s3://a/","submitted":-1}}"#, "list.submitted: expected"),
+        (#"{"close":{"total":1}}"#, "batch: is missing"),
         (#"{"batch":"a b","cancel":true}"#, "batch: expected 1 to 128"), (#"{"batch":7,"cancel":true}"#, "batch: "),
         (#"{"batch":"a","close":{}}"#, "close.total: is missing"),
         (#"{"batch":"a","close":7}"#, "close: expected an object"),
@@ -100,6 +147,7 @@ import Testing
         (#"{"batch":"a","close":{"total":"1"}}"#, "close.total: expected"), (#"{"batch":"a","open":true}"#, "open"),
         (#"{"batch":"a","open":{"created":-1}}"#, "open.created"),
         (#"{"batch":"a","open":{"created":1,"tenant":"a/b"}}"#, "open.tenant"),
+        (#"{"batch":"a","open":{"created":1,"webhook":"https://u:p@x/"}}"#, "open.webhook"),
         (#"{"batch":"a","completed":{"ready":-1}}"#, "completed.ready"), (#"{"batch":"a","completed":1}"#, "completed"),
     ])
     func malformedMessagesAreRejected(json: String, reason: String) {
@@ -124,6 +172,8 @@ import Testing
     @Test func batchesReportTheirState() {
         var batch = Batch(id: "a", created: 0)
         #expect(batch.state == .open && !batch.isDone)
+        batch.prefix = "s3://pictures/"
+        #expect(batch.state == .listing && !batch.isDone)
         batch.total = 2
         #expect(batch.state == .running && !batch.isDone)
         batch.cancelled = 1

@@ -21,6 +21,44 @@ import Testing
 
     private static func cards() throws -> JobDecoder { try reader(("card", card)) }
 
+    @Test(
+        arguments: [
+            (
+                #"{"width":9,"preset":{"name":"card","version":3},"source":"initials:A","id":"a","batch":"b","metadata":{}}"#,
+                #"{"source":"initials:A","width":9}"#
+            ),
+            (
+                #"{"source":{"initials":"A"},"tenant":"t","tags":["x"],"partial":true,"headers":{"Accept":"a"},"preset":"card"}"#,
+                #"{"headers":{"Accept":"a"},"partial":true,"source":{"initials":"A"},"tags":["x"],"tenant":"t"}"#
+            ),
+            (
+                #"{"source":"initials:A","cache":{"reload":true,"store":false},"delivery":"inline","deadline":5,"webhook":"w"}"#,
+                #"{"cache":{"store":false},"source":"initials:A"}"#
+            ),
+            (
+                #"{"source":"initials:A","slot":"s","generation":1,"priority":"high","maxAge":null}"#,
+                #"{"source":"initials:A"}"#
+            ),
+            (#"{"source":"initials:A","headers":{"authorization":"Basic x"}}"#, nil),
+            (#"{"source":"initials:A","headers":{"COOKIE":"x"}}"#, nil), ("[]", nil), ("", nil),
+        ] as [(String, String?)])
+    func jobsAreRepeatedWithTheFieldsOfTheirResults(message: String, repetition: String?) {
+        #expect(
+            JobBuilder(repeating: Array(message.utf8)).map { String(decoding: $0.json, as: UTF8.self) } == repetition)
+    }
+
+    @Test func jobsBelongToTheTenantOfTheirPreset() throws {
+        let reader = try Self.reader(("card", #"{"job":{"width":8,"tenant":"a"}}"#), ("free", #"{"job":{"width":8}}"#))
+        func isJob(_ json: String, of tenant: String) throws -> Bool {
+            reader.isJob(try JobBuilder(json: Array(json.utf8), maximumSize: 1000), of: tenant)
+        }
+        #expect(try isJob(#"{"source":"initials:A","preset":"card"}"#, of: "a"))
+        #expect(try !isJob(#"{"source":"initials:A","preset":"card"}"#, of: "b"))
+        #expect(try isJob(#"{"source":"initials:A","preset":"free","tenant":"b"}"#, of: "b"))
+        #expect(try !isJob(#"{"source":"initials:A","preset":"free"}"#, of: "b"))
+        #expect(try isJob(#"{"source":7,"preset":"free","tenant":"b"}"#, of: "b"))
+    }
+
     @Test func expandsToTheFieldsOfItsTemplate() throws {
         let job = try read(#""preset":"card","id":"a","metadata":1"#, by: Self.cards()) as Job
         let same =

@@ -1,6 +1,9 @@
 import Foundation
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonModel
+import HalcyonWorker
+import Hashing
 import Kafka
 import TestSupport
 import Testing
@@ -175,6 +178,156 @@ import Testing
                 try await Self.writer(cluster, "i").close(total: 1)
                 #expect(Self.counts(try await Self.completion(cluster, "i"))["ready"] == 1)
             }
+        }
+    }
+
+    @Test func onlyTheCompletionIsForTheWebhookOfTheBatch() async throws {
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker({ options in
+                options.batches.progressInterval = .milliseconds(1)
+                options.reader.checkWebhook = { webhook throws(JobError) in
+                    if webhook.text != "shop" { throw JobError(.invalidJob, "not permitted") }
+                }
+            }) {
+                for (batch, webhook) in [("k", "shop"), ("j", "other")] {
+                    try await Self.writer(cluster, batch).open(created: 1, webhook: try Webhook(webhook))
+                    // The first webhook applies.
+                    try await Self.writer(cluster, batch).open(created: 1, webhook: try Webhook("later"))
+                    for index in 0..<20 { try await cluster.submit(Self.job(batch, index)) }
+                    try await Self.writer(cluster, batch).close(total: 20)
+                    _ = try await Self.completion(cluster, batch)
+                }
+                let reader = try await TopicReader.open(
+                    cluster.topics.events, from: .beginning,
+                    properties: ["bootstrap.servers": cluster.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+                var webhooks: [String: String] = [:]
+                for try await record in reader {
+                    guard let event = record.value.flatMap({ EventAttributes(json: $0) }) else { continue }
+                    let header = record.headers.first { $0.name == EventPublisher.webhookHeader }?.value
+                    let key = "\(event.type) \(event.batch ?? "")"
+                    if let header { webhooks[key] = String(decoding: header, as: UTF8.self) }
+                    if key == "halcyon.batch.completed j-later" { break }
+                }
+                await reader.close()
+                #expect(webhooks == ["halcyon.batch.completed k": "shop"])
+            }
+        }
+    }
+
+    // MARK: Lists of objects
+
+    private static let dot = Base64.decode("R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs=") ?? []
+
+    /// Runs `body` with a worker and a store that has eight objects, an empty one for a folder, and one that no job can
+    /// have as its source.
+    private static func withStore(
+        _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: (WorkerFixture, S3Server) async throws -> Void
+    ) async throws {
+        var objects = Dictionary(uniqueKeysWithValues: (0..<8).map { ("pictures/new/\($0) é.gif", dot) })
+        objects["pictures/old/a.gif"] = dot
+        objects["pictures/empty/x/"] = []
+        let store = try await S3Server.start(objects)
+        let result: Result<Void, any Error>
+        do {
+            result = .success(
+                try await WorkerFixture.with { cluster in
+                    try await cluster.withWorker({ options in
+                        options.sources.s3.endpoint = try? WebURL("http://127.0.0.1:\(store.port)")
+                        options.sources.s3.region = S3Server.region
+                        options.sources.s3.credentials = .init(
+                            accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
+                        options.batches.jobsPerPage = 3
+                        change(&options)
+                    }) { try await body(cluster, store) }
+                })
+        } catch {
+            result = .failure(error)
+        }
+        await store.stop()
+        try result.get()
+    }
+
+    /// Has the worker list a prefix, and returns the completed batch.
+    private static func listed(
+        _ prefix: String, as batch: String, template: String = #"{"width":8,"height":8}"#, _ cluster: WorkerFixture
+    ) async throws -> [String: Any] {
+        let message = BatchMessage(batch, .list(BatchListing(.prefix(prefix), template: Array(template.utf8))))
+        try await cluster.producer.send(cluster.topics.record(of: message))
+        return try await completion(cluster, batch)
+    }
+
+    @Test func submitsAJobForEachObjectOfAPrefix() async throws {
+        try await Self.withStore { cluster, store in
+            let batch = try await Self.listed("s3://pictures/new/", as: "l", cluster)
+            #expect(batch["total"] as? Int == 8 && batch["error"] == nil)
+            #expect(batch["prefix"] as? String == "s3://pictures/new/" && Self.counts(batch)["ready"] == 8)
+            let subjects = cluster.events.terminal.compactMap { $0.json["subject"] as? String }
+            #expect(subjects.sorted() == (0..<8).map { "s3://pictures/new/\($0)%20%C3%A9.gif" })
+            #expect(Set(cluster.events.terminal.map(\.jobID)) == Set((0..<8).map { "l-\($0)" }))
+            #expect(store.requests.filter { $0.contains("list-type=2") }.count == 3)
+            // A message that is repeated has no effect.
+            let again = BatchMessage("l", .list(BatchListing(.prefix("s3://pictures/"), template: Array("{}".utf8))))
+            try await cluster.producer.send(cluster.topics.record(of: again))
+            _ = try await Self.listed("s3://pictures/old/", as: "m", cluster)
+            #expect(Self.completions(cluster, "l").count == 1 && cluster.events.terminal.count == 9)
+        }
+    }
+
+    @Test func listsThatFailEndTheBatchWithTheReason() async throws {
+        try await Self.withStore({ $0.batches.mostListed = 7 }) { cluster, _ in
+            for (number, (prefix, template, code, reason)) in [
+                ("s3://nowhere/", "{}", "not_found", "NoSuchBucket for s3://nowhere/"),
+                ("s3://pictures/none/", "{}", "not_found", "no objects at s3://pictures/none/"),
+                ("s3://pictures/old/", #"{"width":-1}"#, "invalid_job", "width"),
+                ("s3://pictures/old/", #"{"preset":"none"}"#, "invalid_job", "none"),
+                ("s3://pictures", "{}", "invalid_job", "s3://bucket/prefix/"),
+            ].enumerated() {
+                let batch = try await Self.listed(
+                    prefix, as: "e\(number)", template: template, cluster)
+                let error = batch["error"] as? [String: String]
+                #expect(error?["code"] == code && error?["message"]?.contains(reason) == true, "\(batch)")
+                #expect(batch["total"] as? Int == 0 && batch["state"] as? String == "completed")
+            }
+            #expect(cluster.events.terminal.isEmpty)
+            // The jobs of the pages before the limit are part of the batch.
+            let batch = try await Self.listed("s3://pictures/new/", as: "limit", cluster)
+            #expect((batch["error"] as? [String: String])?["code"] == "too_large")
+            #expect(batch["total"] as? Int == 6 && Self.counts(batch)["ready"] == 6)
+            let stored = try await BatchStore(cluster.client, BatchOptions()).batch("limit")
+            #expect(stored?.error?.message.contains("batches.maximumListed") == true && stored?.submitted == 6)
+        }
+    }
+
+    /// A list waits for a store that does not respond. Other batches do not wait for the list.
+    @Test func listsDelayNoOtherBatch() async throws {
+        try await Self.withStore { cluster, store in
+            store.fail(with: .slowDown)
+            for batch in ["w", "v"] {
+                let message = BatchMessage(
+                    batch, .list(BatchListing(.prefix("s3://pictures/new/"), template: Array(#"{"width":8}"#.utf8))))
+                try await cluster.producer.send(cluster.topics.record(of: message))
+            }
+            try await until("the store is asked") { store.requests.count >= 2 }
+            try await cluster.submit(Self.job("o", 0))
+            try await Self.writer(cluster, "o").close(total: 1)
+            _ = try await Self.completion(cluster, "o")
+            let batches = BatchStore(cluster.client, BatchOptions())
+            #expect(try await batches.batch("w")?.state == .listing)
+            // A list that waits can be cancelled.
+            try await Self.writer(cluster, "v").cancel()
+            let cancelled = try await Self.completion(cluster, "v")
+            #expect(cancelled["total"] as? Int == 0 && cancelled["cancelledAt"] != nil && cancelled["error"] == nil)
+            store.fail(with: nil)
+            #expect(Self.counts(try await Self.completion(cluster, "w"))["ready"] == 8)
+        }
+    }
+
+    @Test func listsEndWhenTheStoreDoesNotRespondForLong() async throws {
+        try await Self.withStore({ $0.batches.listPatience = .milliseconds(700) }) { cluster, store in
+            store.fail(with: .slowDown)
+            let batch = try await Self.listed("s3://pictures/new/", as: "s", cluster)
+            let error = batch["error"] as? [String: String]
+            #expect(error?["code"] == "http_error" && error?["message"]?.contains("SlowDown") == true)
         }
     }
 }

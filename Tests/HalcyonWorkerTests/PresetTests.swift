@@ -187,4 +187,61 @@ import Testing
             }
         }
     }
+
+    /// Has a worker make results again, and returns the completed batch.
+    private static func rerendered(
+        _ contents: BatchListing.Contents, as batch: String, _ cluster: WorkerFixture
+    ) async throws -> Batch {
+        let template = Array(#"{"preset":"card","priority":"low"}"#.utf8)
+        let message = BatchMessage(batch, .list(BatchListing(contents, template: template)))
+        try await cluster.producer.send(cluster.topics.record(of: message))
+        let store = BatchStore(cluster.client, BatchOptions())
+        try await until("the batch is completed") { try await store.batch(batch)?.state == .completed }
+        return try #require(try await store.batch(batch))
+    }
+
+    @Test func makesTheResultsOfAPresetAgain() async throws {
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker({ $0.batches.jobsPerPage = 2 }) {
+                let service = Self.service(cluster)
+                let more = #","overridable":["height"]"#
+                _ = try await service.put(Self.preset(40, more), checkedBy: JobDecoder())
+                let letters = ["A", "B", "C", "D", "E"]
+                for (number, letter) in letters.enumerated() {
+                    let members = number < 2 ? #","tenant":"shop-7","tags":["x"]"# : ""
+                    try await cluster.submit(
+                        #"{"source":"initials:\#(letter)","preset":"card","maxAge":600,"height":\#(20 + number)\#(members)}"#
+                    )
+                }
+                // They have no preset, no results, or a password.
+                try await cluster.submit(#"{"source":"initials:P","width":40,"maxAge":600}"#)
+                try await cluster.submit(#"{"source":"file:///nowhere.png","preset":"card"}"#)
+                try await cluster.submit(
+                    #"{"source":"http://u:p@127.0.0.1:1/","alternatives":["initials:S"],"preset":"card","maxAge":600}"#)
+                try await until("the jobs have ended") { cluster.events.terminal.count == 8 }
+                _ = try await service.put(Self.preset(50, more), checkedBy: JobDecoder())
+
+                let tenant = try await Self.rerendered(.preset("card", tenant: "shop-7"), as: "t", cluster)
+                #expect(tenant.total == 2 && tenant.counts.ready == 2 && tenant.preset == "card")
+                let batch = try await Self.rerendered(.preset("card"), as: "r", cluster)
+                #expect(batch.total == 5 && batch.counts.ready == 5 && batch.error == nil)
+                let events = cluster.events.terminal.filter { $0.jobID.hasPrefix("r-") }
+                #expect(events.count == 5 && events.allSatisfy { Self.preset(of: $0)?["version"] as? Int == 2 })
+                #expect(events.allSatisfy { $0.variant["width"] as? Int == 50 })
+                // Those of the tenant exist already.
+                #expect(events.filter { $0.origin == "memory" }.count == 2)
+                let heights = Set(events.compactMap { $0.variant["height"] as? Int })
+                #expect(heights == Set(20..<25))
+
+                let reloaded = try await Self.rerendered(.preset("card", reload: true), as: "l", cluster)
+                #expect(reloaded.total == 5 && reloaded.counts.ready == 5)
+                let again = cluster.events.terminal.filter { $0.jobID.hasPrefix("l-") }
+                #expect(again.allSatisfy { $0.origin != "memory" })
+                let none = try await Self.rerendered(.preset("card", tenant: "other"), as: "o", cluster)
+                #expect(none.total == 0 && none.error == nil)
+                let unknown = try await Self.rerendered(.preset("plate"), as: "u", cluster)
+                #expect(unknown.total == 0)
+            }
+        }
+    }
 }

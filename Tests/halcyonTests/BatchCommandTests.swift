@@ -62,6 +62,52 @@ import Testing
         #expect(run.output == "twice: completed, 2 of 2 jobs ended, 2 ready, 0 failed\n")
     }
 
+    @Test func hasAWorkerListAPrefix() async throws {
+        let run = try await cluster.run(
+            "batch", "create", "--s3-prefix", "s3://pictures/new/", "--id", "objects", "--width", "8"
+        ).expect(0)
+        #expect(run.output == "objects: a worker lists s3://pictures/new/\n")
+        // The cluster has no object store.
+        try await until("the batch is known") {
+            try await cluster.run("batch", "status", "objects").output.hasPrefix(
+                "objects: listing, 0 of 0 or more jobs")
+        }
+        try await cluster.run("batch", "cancel", "objects").expect(0)
+        let end = try await cluster.run("batch", "status", "objects", "--wait").expect(0)
+        #expect(end.output == "objects: completed, 0 of 0 jobs ended, 0 ready, 0 failed\n")
+        for (arguments, reason) in [
+            (["--s3-prefix", "s3://pictures"], "s3://bucket/path/"), (["-", "--s3-prefix", "s3://p-q/"], "exclude"),
+            (["--s3-prefix", "s3://pictures/", "--width", "0"], "--width"), ([], "FILE or --s3-prefix"),
+        ] {
+            let run = try await Executable.run(["batch", "create"] + arguments, environment: cluster.environment)
+                .expect(2)
+            #expect(run.errors.contains(reason), "\(run.errors)")
+        }
+    }
+
+    @Test func eventsOfABatchCanBeFollowed() async throws {
+        try await cluster.run(
+            "batch", "create", "-", "--id", "followed", "--width", "8", "--batch-webhook", "https://example.org/hook",
+            "--wait", input: "initials:A\ninitials:B"
+        ).expect(0)
+        let completed = try await cluster.run(
+            "events", "--batch", "followed", "--type", "batch.completed", "--since", "1h", "--limit", "1"
+        ).expect(0).json()
+        #expect(
+            completed.first?.at("type") == "halcyon.batch.completed" && completed.first?.at("subject") == "followed")
+        let all = try await cluster.run(
+            "events", "--batch", "followed", "--type", "ready", "--since", "1h", "--limit", "2"
+        )
+        .expect(0).json()
+        #expect(all.count == 2)
+        let type = try await cluster.run("events", "--type", "batch.gone").expect(2)
+        #expect(type.errors.contains("batch.completed"))
+        let webhook = try await cluster.run(
+            "batch", "create", "-", "--width", "8", "--batch-webhook", "https://u:p@x/", input: "initials:A"
+        ).expect(2)
+        #expect(webhook.errors.contains("--batch-webhook"))
+    }
+
     @Test func rejectsInvalidInput() async throws {
         let line = try await cluster.run(
             "batch", "create", "-", "--id", "never", "--width", "8", input: "initials:A\n{\"source\":7}\n"

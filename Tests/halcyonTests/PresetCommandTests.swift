@@ -39,6 +39,31 @@ import Testing
         #expect(unknown.errors.contains("--preset: there is no preset card"))
     }
 
+    @Test func makesTheResultsOfAPresetAgain() async throws {
+        func put(_ width: Int) async throws {
+            let json = #"{"job": {"width": \#(width), "height": 8, "maxAge": 600}}"#
+            try await cluster.run("preset", "put", "again", "-", input: json).expect(0)
+        }
+        try await put(48)
+        for letter in ["X", "Y"] {
+            try await cluster.run("submit", "initials:\(letter)", "--preset", "again", "--tenant", letter, "--wait")
+                .expect(0)
+        }
+        try await put(49)
+        #expect(
+            try await cluster.run("rerender", "--preset", "again", "--dry-run").expect(0).output == "again: 2 jobs\n")
+        let counted = try await cluster.run(
+            "rerender", "--preset", "again", "--dry-run", "--tenant", "X", "--json"
+        ).expect(0)
+        #expect(counted.output == #"{"preset":"again","jobs":1}"# + "\n")
+        let run = try await cluster.run("rerender", "--preset", "again", "--id", "made-again", "--wait").expect(0)
+        #expect(run.output == "made-again: completed, 2 of 2 jobs ended, 2 ready, 0 failed\n")
+        let named = try await cluster.run("rerender", "--preset", "again", "--id", "more").expect(0)
+        #expect(named.output == "more: a worker lists the jobs of the preset again\n")
+        #expect(try await cluster.run("rerender").expect(2).errors.contains("--preset"))
+        #expect(try await cluster.run("rerender", "--preset", "none").expect(3).errors.contains("no preset none"))
+    }
+
     @Test func refusesInvalidPresetsAndThoseOfTheSettings() async throws {
         let invalid = try await cluster.run("preset", "put", "bad", "-", input: #"{"job":{"widht":1}}"#).expect(2)
         #expect(invalid.errors.contains("standard input: job.widht: unknown field"))

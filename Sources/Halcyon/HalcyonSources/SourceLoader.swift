@@ -72,6 +72,15 @@ public struct SourceLoader: Sendable {
         }
     }
 
+    /// Lists objects of an S3-compatible store, in the order of their keys.
+    /// - Parameters:
+    ///   - last: The key after which the list begins; nil for the first one.
+    ///   - count: The maximum number of objects, up to 1000.
+    /// - Throws: ``JobError``; `CancellationError` when the task is cancelled.
+    public func list(_ prefix: S3Prefix, after last: String?, count: Int) async throws -> S3ObjectPage {
+        try await s3.list(prefix, after: last, count: count)
+    }
+
     /// Uploads a result to a URL with HTTP PUT, under the same address policy and timeouts as sources.
     /// - Parameter mediaType: The media type of the bytes, such as `image/jpeg`.
     /// - Throws: ``JobError``; `CancellationError` when the task is cancelled, which ends the transfer.

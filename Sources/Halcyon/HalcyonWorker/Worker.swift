@@ -164,12 +164,17 @@ public final class Worker: Sendable {
         batches = BatchLog(
             options.topics, properties: options.kafka.control, retention: options.batches.retention, log: log
         ) { activeJobs.cancel(batch: $0) }
-        tracker = BatchTracker(
-            options.batches, topics: options.topics, kafka: options.kafka, group: options.group,
-            consumer: options.trackers, redis, producer, batches: batches, log: log, metrics: metrics,
-            onEnd: { log.error("batches are no longer tracked by this worker", ["reason": "\($0)"]) })
         presets = PresetCatalog(options.presets, PresetStore(redis, topics: options.topics), log: log)
         presets.start()
+        let presetIndex = PresetIndex(redis, topics: options.topics, options.presetIndex)
+        let reader = options.reader.withExtensions(options.extensions, options.providers).withPresets(presets)
+        tracker = BatchTracker(
+            options.batches, topics: options.topics, kafka: options.kafka, group: options.group,
+            consumer: options.trackers, redis, producer, batches: batches,
+            lists: BatchLists(reader: reader, presets: presets, index: presetIndex) { [loader] in
+                try await loader.list($0, after: $1, count: $2)
+            }, log: log, metrics: metrics,
+            onEnd: { log.error("batches are no longer tracked by this worker", ["reason": "\($0)"]) })
         let messages = ControlMessageHandler(
             activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore, presets: presets)
         control = ControlReader(options.control, log: log, metrics: metrics) { await messages.handle($0) }
@@ -187,8 +192,7 @@ public final class Worker: Sendable {
             permits: PrioritySemaphore(options.concurrency * 2, shares: lanes),
             memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch))
         let decoder = DecodeStage(
-            reader: options.reader.withExtensions(options.extensions, options.providers).withPresets(presets),
-            topics: options.topics, tenants: options.tenants)
+            reader: reader, topics: options.topics, tenants: options.tenants)
         let refresher = ResultRefresher(
             store: RefreshStore(redis, topics: options.topics, options: options.refresh), options: options.refresh,
             results: results, decoder: decoder, producer: producer, topics: options.topics,
@@ -213,6 +217,7 @@ public final class Worker: Sendable {
                 control: control, batches: batches),
             tags: TagIndexer(
                 tags: TagIndex(redis), persist: persist, purger: Purger(redis), log: log, errors: errors(of: "tags")),
+            presetJobs: PresetIndexer(index: presetIndex, errors: errors(of: "presets")),
             retries: RetryScheduler(options.retries, options.topics),
             tracing: tracer.map { JobTracing(tracer: $0, group: options.group) },
             report: JobReport(

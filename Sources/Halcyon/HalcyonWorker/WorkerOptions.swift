@@ -23,6 +23,8 @@ public struct WorkerOptions: Sendable {
     public var reader = JobDecoder()
     /// The presets of the settings. Presets that are registered in Redis are added to them.
     public var presets: [Preset] = []
+    /// The options of the index of jobs with presets.
+    public var presetIndex = PresetIndexOptions()
     /// The policy for retries of failed jobs.
     public var retries = RetryPolicy()
     /// The options for consuming jobs and committing offsets.

@@ -1,3 +1,4 @@
+import Formats
 import HalcyonCoding
 import Redis
 import Telemetry
@@ -40,6 +41,73 @@ import Testing
                     try await store.put(preset(4, version: version))
                 }
             }
+        }
+    }
+
+    private static func all(_ index: PresetIndex, pages count: Int) async throws -> [String] {
+        var (found, cursor): ([String], PresetIndex.Cursor?) = ([], nil)
+        repeat {
+            let page = try await index.page(of: "card", after: cursor, count)
+            #expect(page.jobs.count <= count)
+            found += page.jobs.map { String(decoding: $0.json, as: UTF8.self) }
+            let next = page.next
+            // The position survives as text, and increases.
+            if let next, let cursor { #expect(cursor.text.utf8.lexicographicallyPrecedes(next.text.utf8)) }
+            cursor = next.flatMap { PresetIndex.Cursor($0.text) }
+            #expect((next == nil) == (cursor == nil))
+        } while cursor != nil
+        return found
+    }
+
+    @Test func listsTheJobsOfAPresetByPages() async throws {
+        try await withStore { _, redis, _ async throws in
+            let index = PresetIndex(redis, topics: Topics())
+            #expect(try await Self.all(index, pages: 3).isEmpty)
+            let now = Double(Timestamp.now.milliseconds) / 1000
+            let jobs = (0..<10).map { #"{"source":"initials:\#($0)"}"# }
+            // Some of them expire at the same time.
+            for (number, job) in jobs.enumerated() {
+                try await index.add(Array(job.utf8), to: "card", until: now + 60 + Double(number / 4))
+            }
+            for count in [1, 2, 3, 4, 10, 100] {
+                #expect(try await Self.all(index, pages: count).sorted() == jobs, "\(count)")
+            }
+            // The later expiry applies, and the key expires with the last job.
+            try await index.add(Array(jobs[0].utf8), to: "card", until: now + 90)
+            try await index.add(Array(jobs[0].utf8), to: "card", until: now + 30)
+            #expect(try await Self.all(index, pages: 4).last == jobs[0])
+            let left = try await redis.send("PTTL", .string("halcyon:preset:{\(Topics().prefix)/card}")).integer ?? 0
+            #expect((85_000...90_100).contains(left), "\(left)")
+            // Jobs that are made again during a list are not listed twice.
+            let first = try await index.page(of: "card", after: nil, 4)
+            try await index.add(Array(jobs[1].utf8), to: "card", until: now + 200)
+            let second = try await index.page(of: "card", after: first.next, 100)
+            #expect(first.jobs.count == 4 && second.jobs.count <= 6 && second.next == nil)
+            #expect(try await index.page(of: "other", after: nil, 4).jobs.isEmpty)
+        }
+    }
+
+    @Test func theIndexIsBounded() async throws {
+        try await withStore { _, redis, _ async throws in
+            var options = PresetIndexOptions()
+            (options.mostEntries, options.longestEntry) = (3, 30)
+            let index = PresetIndex(redis, topics: Topics(), options)
+            let now = Double(Timestamp.now.milliseconds) / 1000
+            for number in 0..<5 {
+                try await index.add(
+                    Array(#"{"source":"\#(number)"}"#.utf8), to: "card", until: now + 60 - Double(number))
+            }
+            // Those that expire first are removed.
+            #expect(try await Self.all(index, pages: 10) == (0..<3).reversed().map { #"{"source":"\#($0)"}"# })
+            try await index.add(Array(#"{"source":"initials:far too long"}"#.utf8), to: "card", until: now + 90)
+            #expect(try await Self.all(index, pages: 10).count == 3)
+            // Expired jobs are removed, and are not listed before.
+            _ = try await redis.send(
+                "ZADD", .string("halcyon:preset:{\(Topics().prefix)/card}"), 1000, #"{"source":"old"}"#)
+            #expect(try await Self.all(index, pages: 10).count == 3)
+            options.mostEntries = 0
+            try await PresetIndex(redis, topics: Topics(), options).add([0x7b, 0x7d], to: "card", until: now + 99)
+            #expect(try await Self.all(index, pages: 10).count == 3)
         }
     }
 

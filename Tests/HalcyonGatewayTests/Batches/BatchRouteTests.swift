@@ -54,7 +54,7 @@ import Testing
                 + #"{"source":"initials:C","width":9,"batch":"x"}"# + "\n"
                 + #"{"id":"own","source":"file:///nowhere.png","width":9}"# + "\n"
             let answer = try await client.send(
-                .post, "/v1/batches?id=ab.c&tenant=shop-7&deadline=600", body, headers: Self.lines)
+                .post, "/v1/batches?id=ab.c&tenant=shop-7&deadline=600&webhook=shop", body, headers: Self.lines)
             #expect(answer.status == 202 && answer.headers["Location"] == "/v1/batches/ab.c")
             #expect(answer.json["id"] as? String == "ab.c" && answer.json["status"] as? String == "/v1/batches/ab.c")
             #expect(answer.json["accepted"] as? Int == 3 && answer.json["rejected"] as? Int == 3)
@@ -64,6 +64,7 @@ import Testing
             #expect(kinds == Array(repeating: "/problems/invalid-job", count: 3))
 
             let batch = try await Self.completed("ab.c", client)
+            #expect(batch["webhook"] == nil)
             #expect(batch["total"] as? Int == 3 && batch["ended"] as? Int == 3)
             #expect(batch["tenant"] as? String == "shop-7")
             #expect(Self.counts(batch) == ["ready": 2, "failed": 1, "cancelled": 0, "superseded": 0])
@@ -135,6 +136,46 @@ import Testing
             #expect(try await client.send(.post, "/v1/batches/c/close", #"{"total":2}"#).status == 202)
             Self.expectProblem(try await client.send(.post, "/v1/batches/c/close", #"{"total":3}"#), 409, "2 jobs")
         }
+    }
+
+    /// The gateway has no access to the object store.
+    @Test func createsABatchOfAPrefixThatAWorkerLists() async throws {
+        let store = RawOrigin { request in
+            RawOrigin.answer(
+                "200 OK", [],
+                "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a/1.gif</Key><Size>7</Size></Contents>"
+                    + "</ListBucketResult>")
+        }
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker({ $0.sources.s3.endpoint = try? WebURL("\(store.url("/"))") }) {
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let body = #"{"template":{"width":8,"height":8},"prefix":"s3://pictures/a/"}"#
+                    let answer = try await client.send(.post, "/v1/batches?id=p&priority=low&tenant=shop-7", body)
+                    #expect(answer.status == 202 && answer.headers["Location"] == "/v1/batches/p")
+                    #expect(Set(answer.json.keys) == ["id", "prefix", "status"])
+                    #expect(answer.json["prefix"] as? String == "s3://pictures/a/")
+                    let batch = try await Self.completed("p", client)
+                    #expect(batch["prefix"] as? String == "s3://pictures/a/" && batch["tenant"] as? String == "shop-7")
+                    // The bytes are no picture.
+                    #expect(batch["total"] as? Int == 1 && Self.counts(batch)["failed"] == 1)
+                    Self.expectProblem(try await client.send(.post, "/v1/batches?id=p", body), 409, "closed")
+                    _ = try await client.send(
+                        .post, "/v1/batches?id=q&close=false", #"{"template":{"width":8},"sources":["initials:A"]}"#)
+                    Self.expectProblem(try await client.send(.post, "/v1/batches?id=q", body), 409, "other jobs")
+                    for (query, body, reason) in [
+                        ("close=false", body, "close and first"), ("first=3", body, "close and first"),
+                        ("", #"{"prefix":"s3://pictures/a/","sources":["initials:A"]}"#, "exclude each other"),
+                        ("", #"{"prefix":"https://pictures/a/"}"#, "prefix: "), ("", #"{"prefix":7}"#, "prefix: "),
+                        ("", #"{"prefix":"s3://pictures/a/","template":{"width":-1}}"#, "width: "),
+                    ] {
+                        Self.expectProblem(
+                            try await client.send(.post, "/v1/batches?id=r&\(query)", body), 400, reason)
+                    }
+                    #expect(try await client.send(.get, "/v1/batches/r").status == 404)
+                }
+            }
+        }
+        try await store.stop()
     }
 
     @Test func cancelsABatch() async throws {
@@ -265,7 +306,7 @@ import Testing
                 for query in [
                     "id=a%20b", "id=", "close=yes", "first=-1", "first=10000000", "first=x", "tenant=a%2Fb",
                     "priority=urgent", "deadline=soon", "deadline=inf", "deadline=nan", "deadline=0x8", "deadline=-1",
-                    "deadline=",
+                    "deadline=", "webhook=", "webhook=https://u:p@example.org/",
                 ] {
                     let answer = try await client.send(
                         .post, "/v1/batches?\(query)", Self.jobs(1), headers: Self.lines)

@@ -102,7 +102,42 @@ import Testing
     }
 
     @Test(arguments: [
-        ("?tag=x", "tag"), ("?type=gone", "gone"), ("?type=", "type"), ("?job=", "job"), ("?named=yes", "named"),
+        ("?batch=b", ["job", "progress", "completed"]), ("?batch=b&type=batch.progress", ["progress"]),
+        ("?type=halcyon.batch.completed", ["completed", "other"]),
+        ("?batch=b&batch=c", ["job", "progress", "completed", "other"]),
+        ("?batch=b&type=ready", ["job"]), ("?batch=b&job=a", ["job"]), ("?batch=none", []),
+    ])
+    func filtersByBatch(_ query: String, _ expected: [String]) async throws {
+        let events = [
+            "job": #"{"type":"halcyon.image.ready","data":{"job":{"id":"a","batch":{"id":"b","index":3}}}}"#,
+            "progress": #"{"type":"halcyon.batch.progress","subject":"b","data":{"batch":{"id":"b"}}}"#,
+            "completed": #"{"type":"halcyon.batch.completed","subject":"b","data":{"batch":{"id":"b"}}}"#,
+            "other": #"{"type":"halcyon.batch.completed","subject":"c","data":{"batch":{"id":"c"}}}"#,
+            "plain": #"{"type":"halcyon.image.ready","data":{"job":{"id":"b"}}}"#,
+        ]
+        try await EventFixture.with { fixture in
+            try await fixture.withStream { _, server in
+                let client = try await EventClient(server.port, query + "&named=true")
+                let all = try await EventClient(server.port)
+                try await client.waitForStart()
+                try await all.waitForStart()
+                for name in ["job", "progress", "plain", "completed", "other"] {
+                    try await fixture.publish(bytes: Array((events[name] ?? "").utf8))
+                }
+                _ = try await all.data(5)
+                for name in expected {
+                    let event = try #require(try await client.next())
+                    #expect(event.data == events[name])
+                    #expect(events[name]?.contains(#""type":"\#(event.name)""#) == true)
+                }
+                #expect(fixture.metrics.value(of: "halcyon_gateway_events_sent_total") == Double(5 + expected.count))
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("?tag=x", "tag"), ("?batch=", "batch"), ("?type=batch.ready", "batch.ready"), ("?type=gone", "gone"),
+        ("?type=", "type"), ("?job=", "job"), ("?named=yes", "named"),
         ("?lastEventId=1.AAAA", "Last-Event-ID"),
     ])
     func rejectsInvalidQueries(_ query: String, _ word: String) async throws {

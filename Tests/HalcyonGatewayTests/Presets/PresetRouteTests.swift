@@ -59,6 +59,43 @@ import Testing
         }
     }
 
+    @Test func makesTheResultsOfAPresetAgain() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    let json = ["Content-Type": "application/json"] as HTTPFields
+                    _ = try await client.send(.put, "/v1/presets/card", Self.card, headers: json)
+                    for letter in ["A", "B"] {
+                        let job =
+                            #"{"source":"initials:\#(letter)","preset":"card","maxAge":600,"tenant":"\#(letter)"}"#
+                        let submitted = try await client.send(.post, "/v1/jobs", job, headers: json)
+                        let path = "\(try #require(submitted.headers["Location"]))?wait=30"
+                        #expect(try await client.send(.get, path).json["state"] as? String == "ready")
+                    }
+                    _ = try await client.send(.put, "/v1/presets/card", #"{"job":{"width":41}}"#, headers: json)
+                    let path = "/v1/presets/card/rerender"
+                    let answer = try await client.send(.post, "\(path)?id=again&tenant=B", "{}", headers: json)
+                    #expect(
+                        answer.status == 202 && Set(answer.json.keys) == ["id", "preset", "status"], "\(answer.text)")
+                    try await until("the batch is completed") {
+                        try await client.send(.get, "/v1/batches/again").json["state"] as? String == "completed"
+                    }
+                    let batch = try await client.send(.get, "/v1/batches/again").json
+                    #expect(batch["total"] as? Int == 1 && batch["preset"] as? String == "card")
+                    #expect((batch["counts"] as? [String: Int])?["ready"] == 1, "\(batch)")
+                    #expect(
+                        try await client.send(.post, "/v1/presets/none/rerender", "{}", headers: json).status == 404)
+                    for query in ["reload=yes", "tenant=a%2Fb", "priority=urgent", "id=a%20b"] {
+                        #expect(
+                            try await client.send(.post, "\(path)?\(query)", "{}", headers: json).status == 400,
+                            "\(query)")
+                    }
+                    #expect(try await client.send(.post, "\(path)?id=again", "{}", headers: json).status == 409)
+                }
+            }
+        }
+    }
+
     @Test func presetsRequireTheAdminScope() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withGateway({
@@ -68,6 +105,7 @@ import Testing
                 #expect(try await client.send(.get, "/v1/presets", headers: key).status == 403)
                 #expect(try await client.send(.put, "/v1/presets/card", Self.card, headers: key).status == 403)
                 #expect(try await client.send(.delete, "/v1/presets/card", headers: key).status == 403)
+                #expect(try await client.send(.post, "/v1/presets/card/rerender", "{}", headers: key).status == 403)
                 #expect(try await client.send(.get, "/v1/presets").status == 401)
             }
         }

@@ -59,6 +59,25 @@ import Testing
         #expect(throws: JobError.self) { try S3Source(text) }
     }
 
+    @Test(arguments: [
+        ("s3://pictures/", "pictures", ""), ("s3://pictures/2026/", "pictures", "2026/"),
+        ("s3://a.b-c/a%20b/%C3%BC", "a.b-c", "a b/ü"), ("s3://pictures/../", "pictures", "../"),
+    ])
+    func parsesPrefixes(text: String, bucket: String, prefix: String) throws {
+        let parsed = try S3Prefix(text)
+        #expect(parsed.bucket == bucket && parsed.prefix == prefix && parsed.text == text)
+        #expect(parsed.source(of: "a b/ü?") == "s3://\(bucket)/a%20b/%C3%BC%3F")
+    }
+
+    @Test(arguments: [
+        "", "s3:", "s3://", "s3://pictures", "s3:///a", "https://pictures/a", "s3://Pictures/", "s3://pictures/%zz",
+        "s3://pictures/a?versionId=1", "s3://pictures/#", "s3://pictures/%00", "s3://pictures/%FF",
+        "s3://pictures/" + String(repeating: "a", count: 1025),
+    ])
+    func malformedPrefixesAreRejected(text: String) {
+        #expect(throws: JobError.self) { try S3Prefix(text) }
+    }
+
     @Test func equivalentS3URLsShareACacheKey() throws {
         let texts = ["s3://bucket/a%20b/%7Ec", "S3://bucket/a%20b%2F~c", "s3://bucket/a%20b/%7e%63"]
         #expect(Set(try texts.map { try Source($0).cacheKey }) == ["s3:bucket/a%20b/~c"])

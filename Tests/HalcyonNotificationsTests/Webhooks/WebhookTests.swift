@@ -41,6 +41,26 @@ import Testing
         try await origin.stop()
     }
 
+    /// They are sent whatever the kinds of job events are.
+    @Test func sendsCompletionsOfBatches() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer() }
+        try await NotificationFixture.with(partitions: 1) { fixture in
+            try await fixture.withNotifier {
+                $0.setTargets(["shop": origin])
+                $0.webhooks.kinds = [.started]
+            } _: {
+                var event = fixture.record("b", for: "shop")
+                event.value = Array(
+                    #"{"id":"batch-b-completed","type":"halcyon.batch.completed","data":{"batch":{"id":"b"}}}"#.utf8)
+                try await fixture.publish(event)
+                try await until("the event is delivered") { fixture.count("webhooks", "delivered") == 1 }
+                #expect(origin.requests.map(\.event) == ["batch-b-completed"])
+                #expect(origin.requests.first?.body == event.value)
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test func sendsOnlyConfiguredKinds() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer() }
         try await NotificationFixture.with(partitions: 1) { fixture in

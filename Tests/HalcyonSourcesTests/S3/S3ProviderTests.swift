@@ -54,6 +54,51 @@ import Testing
         }
     }
 
+    @Test func listsObjectsByPages() async throws {
+        try await Self.with { loader, _ in
+            let prefix = try S3Prefix("s3://pictures/")
+            var (keys, last): ([String], String?) = ([], nil)
+            while true {
+                let page = try await loader.list(prefix, after: last, count: 2)
+                keys += page.objects.map(\.key)
+                last = page.objects.last?.key
+                #expect(page.objects.allSatisfy { $0.bytes > 0 && $0.changedAt > 1_700_000_000 && !$0.isFolder })
+                if !page.isTruncated { break }
+                #expect(page.objects.count == 2)
+            }
+            #expect(keys == ["a b/ü+%'(~).jpg", "a.jpg", "large", "photo", "v"])
+            let sources = keys.map { prefix.source(of: $0) }
+            #expect(try S3Source(sources[0]).key == keys[0])
+            let part = try await loader.list(try S3Prefix("s3://pictures/a%20b/"), after: nil, count: 1000)
+            #expect(part.objects.map(\.key) == [keys[0]] && !part.isTruncated)
+            let none = try await loader.list(try S3Prefix("s3://pictures/nothing"), after: nil, count: 1000)
+            #expect(none.objects.isEmpty && !none.isTruncated)
+        }
+    }
+
+    @Test func listsFailWithTheReason() async throws {
+        try await Self.with({ options, _ in options.s3.credentials?.secretKey = "wrong" }) { loader, _ in
+            await #expect {
+                _ = try await loader.list(try S3Prefix("s3://pictures/"), after: nil, count: 2)
+            } throws: { error in
+                (error as? JobError)?.code == .forbidden
+            }
+        }
+        try await Self.with { loader, server in
+            await #expect {
+                _ = try await loader.list(try S3Prefix("s3://nowhere/"), after: nil, count: 2)
+            } throws: { error in
+                (error as? JobError)?.code == .notFound && "\(error)".contains("NoSuchBucket for s3://nowhere/")
+            }
+            server.fail(with: .slowDown)
+            await #expect {
+                _ = try await loader.list(try S3Prefix("s3://pictures/"), after: nil, count: 2)
+            } throws: { error in
+                (error as? JobError)?.isRetryable == true
+            }
+        }
+    }
+
     @Test func loadsTheRequestedVersion() async throws {
         try await Self.with { loader, server in
             let versions = server.versions("pictures", "v")

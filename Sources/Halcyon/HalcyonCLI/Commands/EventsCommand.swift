@@ -5,11 +5,13 @@ import JSON
 import Kafka
 import ProgramSettings
 
-/// `halcyon events`: follows the events of jobs.
+/// `halcyon events`: follows the events of jobs and batches.
 enum EventsCommand: Subcommand {
     private static let source = Parameter<String?>.option(
         "source", .text, as: "URL", help: "Print only events of jobs for this source.")
     private static let job = Parameter<String?>.option("job", .text, as: "ID", help: "Print only events of this job.")
+    private static let batch = Parameter<String?>.option(
+        "batch", .batchID, as: "ID", help: "Print only events of this batch and its jobs.")
     private static let types = Parameter<[String]>.repeated(
         "type", .eventType, as: "TYPE", help: "Print only events of this type. Repeatable.")
     private static let since = Parameter<Beginning>.option(
@@ -22,13 +24,16 @@ enum EventsCommand: Subcommand {
 
     static let command = Command(
         "events", summary: "Follow events as JSON, one object per line, until Ctrl-C.",
-        parameters: [source, job, types, since, limit, json],
+        parameters: [source, job, batch, types, since, limit, json],
         examples: [
             .init("halcyon events | jq .data.key", "Print the keys of new results."),
             .init("halcyon events --type failed --since 1h", "Print failures since one hour ago."),
             .init(
                 "halcyon events --job article-17-hero --type ready --type failed --limit 1",
                 "Wait until a job has ended."),
+            .init(
+                "halcyon events --batch summer-catalogue --type batch.progress --type batch.completed",
+                "Follow a batch."),
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
@@ -47,7 +52,7 @@ enum EventsCommand: Subcommand {
         // Not every broker can look up offsets by time (TopicReader.Start), so older records are skipped here too.
         let oldest = arguments[since].oldest
         for try await record in reader where record.timestamp >= oldest {
-            guard let value = record.value, let event = DecodedEvent(json: value), isWanted(event, arguments) else {
+            guard let value = record.value, let event = EventAttributes(json: value), isWanted(event, arguments) else {
                 continue
             }
             guard Console.print(json: value.onOneLine) else { return }
@@ -56,9 +61,10 @@ enum EventsCommand: Subcommand {
         }
     }
 
-    private static func isWanted(_ event: DecodedEvent, _ arguments: ParsedCommand) -> Bool {
+    private static func isWanted(_ event: EventAttributes, _ arguments: ParsedCommand) -> Bool {
         (arguments[source].map { isSame($0.withoutCredentials, event.subject) } ?? true)
             && (arguments[job].map { isSame($0, event.jobID) } ?? true)
+            && (arguments[batch].map { isSame($0, event.batch) } ?? true)
             && (arguments[types].isEmpty || arguments[types].contains(event.type))
     }
 
@@ -104,12 +110,11 @@ extension ValueKind<Beginning> {
 }
 
 extension ValueKind<String> {
-    /// An event type, with or without the prefix of CloudEvents types.
+    /// A CloudEvents type, or its short name.
     fileprivate static var eventType: Self {
-        let words = Event.Kind.allCases.map(\.rawValue)
-        return ValueKind("one of \(words.joined(separator: ", "))", completion: .words(words)) { word in
-            let name = word.hasPrefix(Event.typePrefix) ? String(word.dropFirst(Event.typePrefix.count)) : word
-            return words.contains(name) ? name : nil
+        let words = EventAttributes.typeNames
+        return ValueKind("one of \(words.joined(separator: ", "))", completion: .words(words)) {
+            EventAttributes.type(named: $0)
         }
     }
 }

@@ -195,6 +195,18 @@ extension ProgramOptions {
         .help(
             "Time without progress after which a batch is counted again from the topic of events; it doubles each time."
         ),
+        Setting("batches.maximumListed", \.worker.batches.mostListed, .integer(in: 1...10_000_000))
+            .help("Maximum number of jobs that a worker lists for a batch."),
+        Setting("batches.jobsPerPage", \.worker.batches.jobsPerPage, .integer(in: 1...1000))
+            .help("Number of jobs that are listed with one request."),
+        Setting("batches.lists", \.worker.batches.lists, .integer(in: 1...1000))
+            .help("Maximum number of batches whose jobs are listed at the same time."),
+        Setting("batches.listPatience", \.worker.batches.listPatience, .duration(in: .zero ... .seconds(86_400)))
+            .help("Time for which a server that does not respond is asked again before a list ends with an error."),
+        Setting("rerender.maximumEntries", \.worker.presetIndex.mostEntries, .integer(in: 0...100_000_000))
+            .help("Maximum number of jobs of a preset that are remembered for halcyon rerender; 0 for none."),
+        Setting("rerender.maximumEntryBytes", \.worker.presetIndex.longestEntry, .byteSize(in: 64...(1 << 20)))
+            .help("Maximum size of a job that is remembered for halcyon rerender."),
         share(.high), share(.normal), share(.low),
         Setting("tenants.weights", \.worker.tenants.weights, .weights)
             .help(

@@ -17,6 +17,10 @@ struct BatchCoordinator: Sendable {
     let batches: BatchLog
     let recounter: BatchRecounter
     let outbox: BatchOutbox
+    /// Takes a message that leads to a page of a list. Returns immediately.
+    let list: @Sendable (BatchLister.Request) -> Void
+    /// Throws if a webhook is not permitted.
+    let checkWebhook: @Sendable (Webhook) throws(JobError) -> Void
     let topics: Topics
     /// The librdkafka properties for reading.
     let reader: [String: String]
@@ -89,17 +93,19 @@ struct BatchCoordinator: Sendable {
         if entry.first == delivery.record.offset {
             _ = try await store.open(entry.batch)
         }
-        let (batch, isOpened) = try await store.note(
-            message.batch, total: entry.batch.total, cancelled: entry.batch.cancelled)
-        let isComplete = (batch?.created ?? .max) <= entry.batch.created + BatchStore.clockTolerance
-        if !isOpened || !isComplete {
-            await recounter.request(message.batch)
-            return delivery.acknowledge()
+        let (batch, isOpened) = try await store.note(entry.batch)
+        let isComplete = isOpened && (batch?.created ?? .max) <= entry.batch.created + BatchStore.clockTolerance
+        if !isComplete { await recounter.request(message.batch) }
+        if case .list(let listing) = message.body, entry.list?.offset == delivery.record.offset,
+            entry.batch.total == nil
+        {
+            return list(BatchLister.Request(batch: message.batch, listing: listing, delivery: delivery))
         }
-        guard var batch, batch.isDone, known.withLock({ !$0.completed.contains(batch.id) }) else {
+        guard isComplete, var batch, batch.isDone, known.withLock({ !$0.completed.contains(batch.id) }) else {
             return delivery.acknowledge()
         }
         batch.completed = Timestamp.now.milliseconds
+        batch.webhook = permittedWebhook(of: entry.batch)
         let completion = BatchMessage(batch.id, .completed(batch.counts))
         let event = BatchEvent(.completed, of: batch, at: batch.completed ?? 0)
         try await outbox.complete(
@@ -115,11 +121,26 @@ struct BatchCoordinator: Sendable {
     }
 }
 
+extension BatchCoordinator {
+    /// The webhook of a batch, unless its producer named one that the settings do not permit.
+    private func permittedWebhook(of batch: Batch) -> Webhook? {
+        guard let webhook = batch.webhook else { return nil }
+        do throws(JobError) {
+            try checkWebhook(webhook)
+            return webhook
+        } catch {
+            log.warning("the webhook of a batch is not permitted", ["batch": batch.id, "reason": error.message])
+            return nil
+        }
+    }
+}
+
 /// Publishes the completions of batches in transactions, or without if the brokers have none. A worker that crashes in
 /// that moment may then publish a completion again, with the same id.
 final class BatchOutbox: Outbox, OffsetCommitter {
     private let transactional: TransactionalOutbox
     private let acknowledged: AcknowledgedOutbox
+    private let producer: Producer
     private let hasTransactions: Lock<Bool>
 
     /// - Parameters:
@@ -133,6 +154,7 @@ final class BatchOutbox: Outbox, OffsetCommitter {
         let hasTransactions = Lock(true)
         self.hasTransactions = hasTransactions
         acknowledged = AcknowledgedOutbox(producer)
+        self.producer = producer
         // The transactions of jobs have metrics with the same names.
         transactional = TransactionalOutbox(
             properties: properties, options: TransactionOptions(), events: ClientCallbacks(), log: log,
@@ -158,7 +180,10 @@ final class BatchOutbox: Outbox, OffsetCommitter {
         if hasTransactions.withLock({ $0 }) {
             try await transactional.complete(delivery, publishing: records)
         } else {
-            try await acknowledged.complete(delivery, publishing: records)
+            let errors = await producer.send(all: Array(records.dropLast()))
+            if let error = errors.compactMap(\.self).first { throw error }
+            // The last record leads to the next step, so it follows the others.
+            try await acknowledged.complete(delivery, publishing: Array(records.suffix(1)))
         }
     }
 

@@ -16,6 +16,8 @@ public final class BatchLog: Sendable {
         var batch: Batch
         /// The time of the last message, in milliseconds since 1970.
         var updated: Int64
+        /// The message that is next in the list of jobs; nil without one.
+        var list: (offset: Int64, after: String?)?
     }
 
     private let follower: TopicFollower
@@ -83,11 +85,22 @@ extension [String: BatchLog.Entry] {
             ?? BatchLog.Entry(first: record.offset, batch: Batch(id: message.batch, created: time), updated: time)
         entry.updated = time
         switch message.body {
-        case .open(let created, let tenant, let owner):
+        case .open(let created, let tenant, let owner, let webhook):
             entry.batch.created = Swift.min(entry.batch.created, created)
             entry.batch.tenant = entry.batch.tenant ?? tenant
             entry.batch.owner = entry.batch.owner ?? owner
-        case .close(let total): entry.batch.total = entry.batch.total ?? total
+            entry.batch.webhook = entry.batch.webhook ?? webhook
+        case .list(let listing):
+            // A message that was written twice, because its writer crashed, leads to one page.
+            guard entry.list.map({ isAfter(listing.after, $0.after) }) ?? (listing.after == nil) else { break }
+            entry.list = (record.offset, listing.after)
+            switch listing.contents {
+            case .prefix(let url): entry.batch.prefix = url
+            case .preset(let name, _, _): entry.batch.preset = name
+            }
+            entry.batch.submitted = listing.submitted
+        case .close(let total, let error):
+            if entry.batch.total == nil { (entry.batch.total, entry.batch.error) = (total, error) }
         case .cancel: entry.batch.cancelled = entry.batch.cancelled ?? time
         case .completed(let counts):
             entry.batch.counts = counts
@@ -96,4 +109,10 @@ extension [String: BatchLog.Entry] {
         }
         self[message.batch] = entry
     }
+}
+
+/// True if a position follows another one in a list; nil precedes all others.
+private func isAfter(_ position: String?, _ other: String?) -> Bool {
+    guard let position else { return false }
+    return other.map { $0.utf8.lexicographicallyPrecedes(position.utf8) } ?? true
 }

@@ -75,8 +75,7 @@ actor BatchRecounter {
         await reader.close()
         try Task.checkCancellation()
         for batch in requested {
-            if let total = batch.total { try await counter.store.note(batch.id, total: total) }
-            if let moment = batch.cancelled { try await counter.store.note(batch.id, cancelled: moment) }
+            try await counter.store.note(batch)
             if try await counter.store.open(batch, after: token) {
                 try await counter.producer.send(counter.topics.record(of: BatchMessage(batch.id, .counted)))
                 counter.metrics.recounted.add()
@@ -143,8 +142,13 @@ struct BatchAudit: Sendable {
         var checks: [String: Check] = [:]
         for entry in batches.incomplete() where !Task.isCancelled {
             let id = entry.batch.id
-            // If Redis is unavailable, nothing can be counted either.
-            guard let (batch, _) = try? await store.note(id) else { continue }
+            let batch: Batch?
+            do throws(RedisError) {
+                batch = try await store.batch(id)
+            } catch {
+                // While Redis is unavailable, nothing can be counted either.
+                continue
+            }
             let ended = batch?.counts.ended ?? 0
             var check = last[id] ?? Check(ended: ended, patience: recountAfter)
             if check.ended != ended { check = Check(ended: ended, patience: recountAfter) }

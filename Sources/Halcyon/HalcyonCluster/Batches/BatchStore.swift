@@ -13,6 +13,14 @@ public struct BatchOptions: Sendable {
     public var progressInterval = Duration.seconds(1)
     /// The time without progress after which the ends of a batch are counted again, doubled with each repetition.
     public var recountAfter = Duration.seconds(10)
+    /// The maximum number of jobs that a worker lists for a batch.
+    public var mostListed = 1_000_000
+    /// The number of jobs that are listed with one request, up to 1000.
+    public var jobsPerPage = 1000
+    /// The maximum number of lists that are read at the same time.
+    public var lists = 4
+    /// The time for which a server that does not respond is asked again, before the list ends.
+    public var listPatience = Duration.seconds(600)
 
     /// Creates options with default values.
     public init() {}
@@ -118,7 +126,7 @@ public struct BatchStore: Sendable {
             BatchScripts.announce, keys: [Self.key(of: batch.id)],
             arguments: [
                 .integer(Int(batch.created)), .string(batch.tenant ?? ""), .string(batch.owner ?? ""),
-                .integer(Int(2 * retention)),
+                .integer(Int(2 * retention)), .string(batch.prefix ?? ""), .string(batch.preset ?? ""),
             ])
         _ = try await redis.send(["ZADD", Self.list, "NX", .integer(Int(batch.created)), .string(batch.id)])
         return Batch(batch.id, reply) ?? batch
@@ -146,16 +154,26 @@ public struct BatchStore: Sendable {
         for case .error(let error) in replies { throw error }
     }
 
-    /// Records the number of jobs or the time of cancellation, once.
+    /// Records what messages tell about a batch, unless it is known.
     /// - Returns: the batch; nil if Redis does not know it.
-    @discardableResult func note(
-        _ batch: String, total: Int? = nil, cancelled: Int64? = nil
-    ) async throws(RedisError) -> (batch: Batch?, isOpened: Bool) {
+    @discardableResult func note(_ batch: Batch) async throws(RedisError) -> (batch: Batch?, isOpened: Bool) {
+        let reply = try await redis.run(
+            BatchScripts.note, keys: [Self.key(of: batch.id)], arguments: Self.facts(of: batch))
+        return (Batch(batch.id, reply), reply.fields["opened"] != nil)
+    }
+
+    /// The fields that come from messages, and not from counts.
+    private static func facts(of batch: Batch) -> [RedisArgument] {
         var fields: [RedisArgument] = []
-        if let total { fields += ["total", .integer(total)] }
-        if let cancelled { fields += ["cancelledAt", .integer(Int(cancelled))] }
-        let reply = try await redis.run(BatchScripts.note, keys: [Self.key(of: batch)], arguments: fields)
-        return (Batch(batch, reply), reply.fields["opened"] != nil)
+        if let total = batch.total { fields += ["total", .integer(total)] }
+        if let moment = batch.cancelled { fields += ["cancelledAt", .integer(Int(moment))] }
+        if let prefix = batch.prefix { fields += ["prefix", .string(prefix)] }
+        if let preset = batch.preset { fields += ["preset", .string(preset)] }
+        if batch.submitted > 0 { fields += ["submitted", .integer(batch.submitted)] }
+        if let error = batch.error {
+            fields += ["errorCode", .string(error.code), "errorMessage", .string(error.message)]
+        }
+        return fields
     }
 
     /// Records that a batch is completed. It expires after the retention.
@@ -165,8 +183,9 @@ public struct BatchStore: Sendable {
         _ = try await redis.run(
             BatchScripts.complete, keys: keys + (0...last).map { Self.key(of: batch.id, "ended:\($0)") },
             arguments: [
-                .integer(Int(batch.completed ?? Timestamp.now.milliseconds)), .integer(Int(retention)), "created",
-                .integer(Int(batch.created)), "total", .integer(batch.total ?? batch.counts.ended), "ended",
+                .integer(Int(batch.completed ?? Timestamp.now.milliseconds)), .integer(Int(retention)),
+            ] + Self.facts(of: batch) + [
+                "created", .integer(Int(batch.created)), "total", .integer(batch.total ?? batch.counts.ended), "ended",
                 .integer(batch.counts.ended), "ready", .integer(batch.counts.ready), "failed",
                 .integer(batch.counts.failed), "cancelled", .integer(batch.counts.cancelled), "superseded",
                 .integer(batch.counts.superseded),
@@ -227,6 +246,10 @@ extension Batch {
             id: id, tenant: fields["tenant"], owner: fields["owner"],
             created: Int64(number("created") ?? number("announced") ?? number("counted") ?? 0))
         total = number("total")
+        prefix = fields["prefix"]
+        preset = fields["preset"]
+        submitted = number("submitted") ?? 0
+        error = fields["errorCode"].map { BatchError(code: $0, message: fields["errorMessage"] ?? "") }
         counts.ready = number("ready") ?? 0
         counts.failed = number("failed") ?? 0
         counts.cancelled = number("cancelled") ?? 0
@@ -319,7 +342,7 @@ enum BatchScripts {
         """)
 
     /// Enters the time of creation, tenant and owner of a batch that does not exist. KEYS: the hash. ARGV: the time,
-    /// tenant and owner (empty for none), the TTL, both in milliseconds.
+    /// tenant and owner (empty for none), the TTL, the prefix and preset (empty for none). Times are in milliseconds.
     ///
     /// Returns the fields of the hash.
     static let announce = RedisScript(
@@ -329,6 +352,8 @@ enum BatchScripts {
           redis.call('HSET', batch, 'announced', ARGV[1])
           if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
           if ARGV[3] ~= '' then redis.call('HSET', batch, 'owner', ARGV[3]) end
+          if ARGV[5] ~= '' then redis.call('HSET', batch, 'prefix', ARGV[5]) end
+          if ARGV[6] ~= '' then redis.call('HSET', batch, 'preset', ARGV[6]) end
           redis.call('PEXPIRE', batch, ARGV[4])
         end
         return redis.call('HGETALL', batch)
@@ -351,10 +376,13 @@ enum BatchScripts {
         return 1
         """)
 
-    /// Sets fields of a batch that is not completed, unless they have a value. KEYS: the hash. ARGV: names and values.
+    /// Sets fields of a batch that is not completed, unless they have a value; `submitted` in any case. KEYS: the hash.
+    /// ARGV: names and values.
     static let note = RedisScript(
         """
-        for i = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1]) end
+        for i = 1, #ARGV, 2 do
+          redis.call(ARGV[i] == 'submitted' and 'HSET' or 'HSETNX', KEYS[1], ARGV[i], ARGV[i + 1])
+        end
         return redis.call('HGETALL', KEYS[1])
         """)
 

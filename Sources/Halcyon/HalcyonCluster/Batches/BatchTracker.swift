@@ -17,6 +17,7 @@ public final class BatchTracker: Sendable {
     private let counter: BatchCounter
     private let counting: Task<Void, Never>
     private let messageQueue: AsyncStream<[JobDelivery]>.Continuation
+    private let listQueue: AsyncStream<BatchLister.Request>.Continuation
     private let tasks: [Task<Void, Never>]
     private let topics: Topics
     private let properties: [String: String]
@@ -31,13 +32,14 @@ public final class BatchTracker: Sendable {
     ///   - redis: the client for counts. The caller owns it and closes it after the tracker.
     ///   - producer: the producer of messages and progress events. The caller owns it and closes it after the tracker.
     ///   - batches: the log of batches, which the caller closes after the tracker.
+    ///   - lists: the lists from which batches are made.
     ///   - log: the log.
     ///   - metrics: the metrics of the process.
     ///   - onEnd: the callback for a fatal error.
     public init(
         _ options: BatchOptions, topics: Topics, kafka: KafkaProperties, group: String, consumer: JobConsumer.Options,
-        _ redis: RedisClient, _ producer: Producer, batches: BatchLog, log: Log, metrics: Metrics,
-        onEnd: @escaping @Sendable (KafkaError) -> Void
+        _ redis: RedisClient, _ producer: Producer, batches: BatchLog, lists: BatchLists, log: Log,
+        metrics: Metrics, onEnd: @escaping @Sendable (KafkaError) -> Void
     ) {
         self.topics = topics
         let group = "\(group)-batches"
@@ -48,9 +50,17 @@ public final class BatchTracker: Sendable {
         counter = BatchCounter(
             BatchStore(redis, options), producer, topics, options, log: log, metrics: batchMetrics)
         recounter = BatchRecounter(counter, batches, properties: kafka.reader, log: log)
+        let refusals = Refusals(log: log)
+        let (requests, listQueue) = AsyncStream<BatchLister.Request>.makeStream()
+        self.listQueue = listQueue
+        let lister = BatchLister(
+            lists: lists, batches: batches, options: options, producer: producer, outbox: outbox, topics: topics,
+            permits: PrioritySemaphore(options.lists), refusals: refusals, log: log)
         let coordinator = BatchCoordinator(
-            store: counter.store, batches: batches, recounter: recounter, outbox: outbox, topics: topics,
-            reader: kafka.reader, refusals: Refusals(log: log), log: log, metrics: batchMetrics)
+            store: counter.store, batches: batches, recounter: recounter, outbox: outbox,
+            list: { listQueue.yield($0) }, checkWebhook: lists.reader.checkWebhook, topics: topics,
+            reader: kafka.reader, refusals: refusals, log: log,
+            metrics: batchMetrics)
         let (messages, messageQueue) = AsyncStream<[JobDelivery]>.makeStream()
         self.messageQueue = messageQueue
         self.consumer = JobConsumer(
@@ -63,6 +73,7 @@ public final class BatchTracker: Sendable {
         counting = Task { [counter] in await counter.run() }
         tasks = [
             Task { for await deliveries in messages { await coordinator.handle(deliveries) } },
+            Task { await lister.run(requests) },
             Task { [consumer = self.consumer] in
                 await audit.run { consumer.owns(TopicPartition(topics.batches, Topics.batchPartition)) }
             },
@@ -93,6 +104,7 @@ public final class BatchTracker: Sendable {
         await withTimeout(grace) { [counting] in await counting.value }
         counting.cancel()
         messageQueue.finish()
+        listQueue.finish()
         for task in tasks { task.cancel() }
         await recounter.close()
         await outbox.close()

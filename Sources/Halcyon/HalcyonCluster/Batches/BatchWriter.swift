@@ -46,15 +46,18 @@ public struct BatchWriter: Sendable {
     ///   - created: the time of its creation, in milliseconds since 1970.
     ///   - tenant: the tenant that it belongs to.
     ///   - owner: the name of the API key that creates it.
+    ///   - webhook: the webhook to which its completion is delivered.
     /// - Throws: ``KafkaError``.
-    public func open(created: Int64, tenant: String? = nil, owner: String? = nil) async throws(KafkaError) {
-        try await send(.open(created: created, tenant: tenant, owner: owner))
+    public func open(
+        created: Int64, tenant: String? = nil, owner: String? = nil, webhook: Webhook? = nil
+    ) async throws(KafkaError) {
+        try await send(.open(created: created, tenant: tenant, owner: owner, webhook: webhook))
     }
 
     /// Validates a job and makes it part of the batch. A job without an id is named after the batch and its index.
     /// - Throws: ``InvalidJobError``.
     public func validated(_ job: JobBuilder, index: Int) throws(InvalidJobError) -> ValidatedJob {
-        guard job["batch"] == nil else {
+        guard job["batch"] == nil, template["batch"] == nil else {
             throw reader.refuse(
                 job.json, for: JobError(.invalidJob, "batch: jobs of a batch are numbered; remove this field"))
         }
@@ -62,12 +65,18 @@ public struct BatchWriter: Sendable {
             throw reader.refuse(
                 job.json, for: JobError(.invalidJob, "a batch has at most \(Batch.highestIndex + 1) jobs"))
         }
-        var draft = template.overlaid(by: job)
-        let name = "\(id)-\(index)"
-        if draft["id"] == nil, Job.isID(name) { draft.set("id", name) }
-        draft.set("batch", BatchMembership(batch: id, index: index))
-        return try ValidatedJob(draft, fallbackID: name, by: reader)
+        return try ValidatedJob(draft(of: job, index: index), fallbackID: name(index), by: reader)
     }
+
+    /// Makes a job part of the batch without validating it.
+    func draft(of job: JobBuilder, index: Int) -> JobBuilder {
+        var draft = template.overlaid(by: job)
+        if draft["id"] == nil, Job.isID(name(index)) { draft.set("id", name(index)) }
+        draft.set("batch", BatchMembership(batch: id, index: index))
+        return draft
+    }
+
+    private func name(_ index: Int) -> String { "\(id)-\(index)" }
 
     /// Sends a job that ``validated(_:index:)`` has returned.
     /// - Parameters:
@@ -76,6 +85,32 @@ public struct BatchWriter: Sendable {
     /// - Throws: ``KafkaError``.
     public func send(_ job: ValidatedJob, headers: [RecordHeader] = []) async throws(KafkaError) {
         _ = try await producer.send(topics.record(of: job, headers: headers))
+    }
+
+    /// Has a worker list jobs, submit them, and close the batch.
+    /// - Throws: ``KafkaError``.
+    public func list(_ contents: BatchListing.Contents) async throws(KafkaError) {
+        try await send(.list(BatchListing(contents, template: template.json)))
+    }
+
+    /// Validates the template with a source that a listed job may have.
+    /// - Returns: a job of the batch.
+    /// - Throws: ``InvalidJobError``.
+    @discardableResult public func check(_ contents: BatchListing.Contents) throws(InvalidJobError) -> ValidatedJob {
+        var job = JobBuilder()
+        switch contents {
+        case .prefix(let url): job.set("source", url + "object")
+        case .preset(_, _, let reload):
+            // The sources of jobs with this preset are not known here.
+            job.set("source", "https://example.org/image")
+            if reload { job.set("cache", "reload", true.json) }
+        }
+        return try validated(job, index: 0)
+    }
+
+    /// Returns true if a job with the template belongs to a tenant.
+    func isJob(_ job: JobBuilder, of tenant: String) -> Bool {
+        reader.isJob(template.overlaid(by: job), of: tenant)
     }
 
     /// Tells that the batch has this number of jobs.

@@ -403,6 +403,16 @@ public struct JobDelivery: Sendable {
 }
 
 extension JobDelivery {
+    /// Runs an operation that must not delay the revocation of a partition.
+    /// - Throws: An error of `body`, or `CancellationError` if the record is revoked first.
+    public func untilRecalled<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let task = Task { try await body() }
+        onRevocation { task.cancel() }
+        return try await task.value
+    }
+
     /// Claims the delivery, or returns it to the queue if it was revoked.
     func claimOrReturn() -> Bool {
         if claim() { return true }

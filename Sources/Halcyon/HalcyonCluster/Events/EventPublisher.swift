@@ -38,9 +38,12 @@ public struct EventPublisher: Sendable {
                 + (event.kind.isTerminal ? event.batch.map { [RecordHeader(batchHeader, $0.batch)] } ?? [] : []))
     }
 
-    /// The Kafka record of an event about a batch.
+    /// The Kafka record of an event about a batch. Only its completion is for a webhook.
     static func record(of event: BatchEvent, _ topics: Topics) -> ProducerRecord {
-        ProducerRecord(topic: topics.events, key: Array(event.batch.id.utf8), value: event.json, headers: headers)
+        let webhook = event.kind == .completed ? event.batch.webhook : nil
+        return ProducerRecord(
+            topic: topics.events, key: Array(event.batch.id.utf8), value: event.json,
+            headers: headers + (webhook.map { [RecordHeader(webhookHeader, $0.text)] } ?? []))
     }
 
     /// The header with the name of the webhook that an event is for.

@@ -1,3 +1,4 @@
+import Formats
 import HalcyonCoding
 import HalcyonModel
 import Kafka
@@ -226,4 +227,133 @@ public struct PresetNotBroadcast: Error, CustomStringConvertible {
         "preset \(name) was changed in Redis, but workers and gateways were not notified; repeat the command, or wait a "
             + "minute: \(reason)"
     }
+}
+
+/// The options of ``PresetIndex``.
+public struct PresetIndexOptions: Sendable {
+    /// The maximum number of jobs of a preset. Those whose results expire first are removed; 0 for no index.
+    public var mostEntries = 1_000_000
+    /// The maximum size of a job in the index, in bytes.
+    public var longestEntry = 4096
+
+    /// Creates options with default values.
+    public init() {}
+}
+
+/// The index of the jobs by which results were made with a preset, in Redis. Only jobs with a preset use it.
+///
+/// The sorted set `halcyon:preset:{PREFIX/NAME}` has the JSON of `JobBuilder.init(repeating:)` by the expiry of the
+/// results in ms since 1970. It expires with the last of them.
+public struct PresetIndex: Sendable {
+    private let redis: RedisClient
+    private let prefix: String
+    private let options: PresetIndexOptions
+
+    /// Creates an index that uses the given client. The caller owns the client and closes it.
+    /// - Parameters:
+    ///   - topics: the topics of the cluster, whose prefix is part of the key.
+    public init(_ redis: RedisClient, topics: Topics, _ options: PresetIndexOptions = PresetIndexOptions()) {
+        self.redis = redis
+        prefix = topics.prefix
+        self.options = options
+    }
+
+    /// True if jobs are added.
+    public var isEnabled: Bool { options.mostEntries > 0 }
+
+    /// Adds a job, unless it is too large.
+    /// - Parameter expiresAt: the expiry of its results in seconds since 1970. If the job is in the index already, the
+    ///   later expiry applies.
+    /// - Throws: `RedisError`.
+    public func add(_ job: [UInt8], to preset: String, until expiresAt: Double) async throws(RedisError) {
+        guard isEnabled, job.count <= options.longestEntry else { return }
+        _ = try await redis.run(
+            Self.adding, keys: [key(preset)],
+            arguments: [.bytes(job), .integer(Int((expiresAt * 1000).rounded(.up))), .integer(options.mostEntries)])
+    }
+
+    /// A position in the index. Jobs that are added during a list, because they were made again, are not part of it.
+    public struct Cursor: Sendable {
+        /// The expiry of the last job that was listed.
+        fileprivate var score: Int
+        /// The number of listed jobs with this expiry.
+        fileprivate var skip: Int
+        /// The last expiry at the start of the list.
+        fileprivate var end: Int
+
+        /// The position as text, which increases in the order of bytes.
+        public var text: String {
+            "\(Self.digits(score, 15))-\(Self.digits(skip, 9))-\(end)"
+        }
+
+        /// Parses the text; returns nil if it is malformed.
+        public init?(_ text: String) {
+            let parts = text.split(separator: "-").compactMap { Int($0) }
+            guard parts.count == 3 else { return nil }
+            (score, skip, end) = (parts[0], parts[1], parts[2])
+        }
+
+        fileprivate init(score: Int, skip: Int, end: Int) { (self.score, self.skip, self.end) = (score, skip, end) }
+
+        private static func digits(_ number: Int, _ count: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
+        }
+    }
+
+    /// A part of a list of jobs.
+    public struct Page: Sendable {
+        /// The jobs, without their preset.
+        public let jobs: [JobBuilder]
+        /// The position after the page; nil at the end.
+        public let next: Cursor?
+    }
+
+    /// Returns jobs of a preset whose results have not expired, in the order of their expiry.
+    /// - Parameters:
+    ///   - cursor: the position after the previous page; nil for the first page.
+    ///   - count: the maximum number of jobs.
+    /// - Throws: `RedisError`.
+    public func page(of preset: String, after cursor: Cursor?, _ count: Int) async throws(RedisError) -> Page {
+        var cursor = cursor ?? Cursor(score: Int(Timestamp.now.milliseconds) + 1, skip: 0, end: 0)
+        if cursor.end == 0 {
+            let last = try await redis.send(["ZRANGE", key(preset), -1, -1, "WITHSCORES"]).array ?? []
+            guard last.count == 2, let end = last[1].string.flatMap({ Double($0) }) else {
+                return Page(jobs: [], next: nil)
+            }
+            cursor.end = Int(end)
+        }
+        let reply =
+            try await redis.send([
+                "ZRANGEBYSCORE", key(preset), .integer(cursor.score), .integer(cursor.end), "WITHSCORES", "LIMIT",
+                .integer(cursor.skip), .integer(count),
+            ]).array ?? []
+        var jobs: [JobBuilder] = []
+        for place in stride(from: 0, to: reply.count - 1, by: 2) {
+            let score = Int(reply[place + 1].string.flatMap { Double($0) } ?? 0)
+            cursor.skip = score == cursor.score ? cursor.skip + 1 : 1
+            cursor.score = score
+            // Another release may have stored something else.
+            if let json = reply[place].bytes, let job = try? JobBuilder(json: json, maximumSize: json.count) {
+                jobs.append(job)
+            }
+        }
+        return Page(jobs: jobs, next: reply.count < 2 * count ? nil : cursor)
+    }
+
+    private func key(_ preset: String) -> RedisArgument { .string("halcyon:preset:{\(prefix)/\(preset)}") }
+
+    // ZADD precedes all other writes, because Redis allows a script that has written to exceed maxmemory.
+    private static let adding = RedisScript(
+        """
+        local time = redis.call('TIME')
+        local now = time[1] * 1000 + math.floor(time[2] / 1000)
+        local known = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1])) or 0
+        redis.call('ZADD', KEYS[1], string.format('%.0f', math.max(known, tonumber(ARGV[2]))), ARGV[1])
+        redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+        redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
+        local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]
+        if last then redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', last)) end
+        return 1
+        """)
 }

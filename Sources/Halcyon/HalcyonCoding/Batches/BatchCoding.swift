@@ -56,10 +56,78 @@ extension Batch: JSONWritable {
         writer.member("createdAt", Timestamp(seconds: Double(created) / 1000).rfc3339)
         writer.member("cancelledAt", cancelled.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
         writer.member("completedAt", completed.map { Timestamp(seconds: Double($0) / 1000).rfc3339 })
+        writer.member("prefix", prefix)
+        writer.member("preset", preset)
+        writer.member("submitted", state == .listing ? submitted : nil)
         writer.member("total", total)
+        writer.member("error", error)
         writer.member("ended", counts.ended)
         writer.member("counts", counts)
         writer.member("failures", counts.failed == 0 ? nil : "/v1/batches/\(id)/failures")
+    }
+}
+
+extension BatchError: JSONWritable {
+    /// Writes an object with the code and the message.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("code", code)
+            writer.member("message", message)
+        }
+    }
+
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        self.init(code: "", message: "")
+        try value.forEachMember { name, value throws(JSONError) in
+            switch name {
+            case "code": code = try value.string()
+            case "message": message = try value.string()
+            default: break
+            }
+        }
+    }
+}
+
+extension BatchListing: JSONWritable {
+    /// Writes an object with the contents, the template, the position and the number of jobs.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            switch contents {
+            case .prefix(let url): writer.member("prefix", url)
+            case .preset(let name, let tenant, let reload):
+                writer.member("preset", name)
+                writer.member("tenant", tenant)
+                writer.member("reload", reload ? true : nil)
+            }
+            writer.name("template")
+            writer.raw(template)
+            writer.member("after", after)
+            writer.member("submitted", submitted == 0 ? nil : submitted)
+        }
+    }
+
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        var (prefix, preset, tenant, reload): (String?, String?, String?, Bool) = (nil, nil, nil, false)
+        self.init(.prefix(""), template: Array("{}".utf8))
+        try value.forEachMember { name, value throws(JSONError) in
+            switch name {
+            case "prefix": prefix = try value.string()
+            case "preset": preset = try PresetReference(value).name
+            case "tenant": tenant = try JobFields.tenant(value)
+            case "reload": reload = try value.bool()
+            case "template":
+                guard value.kind == .object else { throw JSONError(.wrongType, "expected an object") }
+                template = value.bytes
+            case "after": after = try value.string()
+            case "submitted": submitted = try value.count()
+            default: break
+            }
+        }
+        switch (prefix, preset) {
+        case (let prefix?, nil): contents = .prefix(prefix)
+        case (nil, let preset?): contents = .preset(preset, tenant: tenant, reload: reload)
+        default: throw JSONError(.invalid, "expected either prefix, such as s3://bucket/path/, or preset")
+        }
     }
 }
 
@@ -142,16 +210,21 @@ extension BatchMessage {
         writer.object { writer in
             writer.member("batch", batch)
             switch body {
-            case .open(let created, let tenant, let owner):
+            case .open(let created, let tenant, let owner, let webhook):
                 writer.name("open")
                 writer.object { writer in
                     writer.member("created", created)
                     writer.member("tenant", tenant)
                     writer.member("owner", owner)
+                    writer.member("webhook", webhook?.text)
                 }
-            case .close(let total):
+            case .list(let listing): writer.member("list", listing)
+            case .close(let total, let error):
                 writer.name("close")
-                writer.object { $0.member("total", total) }
+                writer.object { writer in
+                    writer.member("total", total)
+                    writer.member("error", error)
+                }
             case .counted: writer.member("counted", true)
             case .cancel: writer.member("cancel", true)
             case .completed(let counts): writer.member("completed", counts)
@@ -160,27 +233,37 @@ extension BatchMessage {
         return writer.bytes
     }
 
+    /// The maximum size of a message, in bytes: twice that of a job, which a template may have.
+    private static let maximumBytes = 2 << 20
+
     /// Decodes a message. Unknown members are ignored.
     /// - Throws: ``JSONError`` if the message is malformed or of an unknown kind.
     public init(json: [UInt8]) throws(JSONError) {
         var batch: String?
         var body: Body?
-        try JSON.parse(json, maximumSize: 1 << 16).forEachMember { name, value throws(JSONError) in
+        try JSON.parse(json, maximumSize: Self.maximumBytes, maximumDepth: 64).forEachMember {
+            name, value throws(JSONError) in
             switch name {
             case "batch": batch = try value.batchID()
             case "open":
                 var (created, tenant, owner): (Int64, String?, String?) = (0, nil, nil)
+                var webhook: Webhook?
                 try value.forEachMember { name, value throws(JSONError) in
                     switch name {
                     case "created": created = try value.integer(in: 0...(1 << 53))
                     case "tenant": tenant = try JobFields.tenant(value)
                     case "owner": owner = try value.string()
+                    case "webhook": webhook = try value.webhook()
                     default: break
                     }
                 }
-                body = .open(created: created, tenant: tenant, owner: owner)
+                body = .open(created: created, tenant: tenant, owner: owner, webhook: webhook)
             case "close":
-                body = .close(total: try Batch.total(value))
+                let total = try Batch.total(value)
+                body = .close(
+                    total: total,
+                    error: try value.member("error")?.given.map { given throws(JSONError) in try BatchError(given) })
+            case "list": body = .list(try BatchListing(value))
             case "counted": body = .counted
             case "cancel": body = .cancel
             case "completed": body = .completed(try Batch.Counts(value))
@@ -188,7 +271,7 @@ extension BatchMessage {
             }
         }
         guard let batch else { throw JSONError(.missing, "is missing: the id of the batch", path: "batch") }
-        guard let body else { throw JSONError(.invalid, "expected open, close, counted, cancel or completed") }
+        guard let body else { throw JSONError(.invalid, "expected open, list, close, counted, cancel or completed") }
         self.init(batch, body)
     }
 }

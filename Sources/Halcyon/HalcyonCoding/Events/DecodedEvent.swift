@@ -121,6 +121,49 @@ public struct DecodedEvent: Sendable {
     }
 }
 
+/// The attributes by which readers select events: those of jobs, purges and batches. Events of future versions have
+/// them too.
+public struct EventAttributes: Sendable {
+    /// The CloudEvents type.
+    public let type: String
+    /// The source as given in the job, or the id of the batch.
+    public let subject: String?
+    /// The job's id; nil for an event without a job.
+    public let jobID: String?
+    /// The id of the batch that the event or its job belongs to; nil for none.
+    public let batch: String?
+
+    /// Decodes the attributes; returns nil if the JSON is not an event of Halcyon.
+    public init?(json: [UInt8]) {
+        // A record that is not JSON is not an event.
+        guard let root = try? JSON.parse(json, maximumSize: 64 << 20, maximumDepth: 64),
+            let type = root.text("type"), let data = root.member("data")
+        else { return nil }
+        self.type = type
+        subject = root.text("subject")
+        if type.hasPrefix(BatchEvent.typePrefix) {
+            jobID = nil
+            batch = data.member("batch")?.text("id")
+        } else if type.hasPrefix(Event.typePrefix) {
+            let job = data.member("job")
+            jobID = job?.text("id")
+            batch = job?.member("batch")?.text("id")
+        } else {
+            return nil
+        }
+    }
+
+    /// The short names of all types: `ready`, or `batch.completed`.
+    public static let typeNames =
+        Event.Kind.allCases.map(\.rawValue) + BatchEvent.Kind.allCases.map { "batch.\($0.rawValue)" }
+
+    /// Returns the CloudEvents type with a name: `ready`, `batch.completed` or the type itself; nil if there is none.
+    public static func type(named name: String) -> String? {
+        typeNames.lazy.map { short in short.contains(".") ? "halcyon.\(short)" : Event.typePrefix + short }
+            .first { $0 == name || $0 == Event.typePrefix + name || $0 == "halcyon.\(name)" }
+    }
+}
+
 extension DecodedEvent.Output {
     /// Returns the outputs of a ready event, none for a prefetch; nil if they cannot be decoded.
     fileprivate static func all(in data: JSONElement) -> [DecodedEvent.Output]? {

@@ -45,6 +45,15 @@ extension JobDecoder {
         throw JSONError(.invalid, "cannot be set in a job with the preset \(preset.name); \(allowed)")
     }
 
+    /// Returns true if a job belongs to a tenant by its own field or that of its preset.
+    public func isJob(_ job: JobBuilder, of tenant: String) -> Bool {
+        do throws(InvalidJobError) {
+            return try read(job.json, defaultID: "-").job.tenant == tenant
+        } catch {
+            return job["tenant"] == tenant.json
+        }
+    }
+
     /// Validates a preset: its overridable fields exist, and its template is a valid job with any source.
     /// - Parameter preset: The preset.
     /// - Throws: ``InvalidPresetError``.
@@ -111,6 +120,44 @@ extension JobDecoder {
             throw InvalidJobError(JobError(error), of: root, read: self)
         }
     }
+}
+
+extension JobBuilder {
+    /// Creates a job that makes the results of another one with a preset again. It has those fields of the other job
+    /// that affect its results, in the order of their names, so that equal jobs have equal JSON. It has no preset.
+    ///
+    /// Returns nil if the message is not a job, or if its request headers contain credentials.
+    public init?(repeating message: [UInt8]) {
+        self.init()
+        var fields: [(name: String, json: [UInt8])] = []
+        do throws(JSONError) {
+            try JSON.parse(message, maximumSize: message.count).forEachGiven { name, value throws(JSONError) in
+                switch name {
+                case "source", "alternatives": fields.append(("\(name)", value.bytes))
+                // What is delivered, when and to whom is the concern of the other job.
+                case "delivery", "deadline", "webhook": break
+                case "cache":
+                    var cache = try JobBuilder(json: value.bytes, maximumSize: message.count)
+                    (cache["reload"], cache["onlyIfCached"]) = (nil, nil)
+                    fields.append(("\(name)", cache.json))
+                case "headers":
+                    try value.forEachMember { name, _ throws(JSONError) in
+                        if Self.credentials.contains("\(name)".lowercased()) {
+                            throw JSONError(.unsupported, "contains credentials")
+                        }
+                    }
+                    fields.append(("\(name)", value.bytes))
+                default: if !JobFields.belongsToOneJob(name) { fields.append(("\(name)", value.bytes)) }
+                }
+            }
+        } catch {
+            return nil
+        }
+        for field in fields.sorted(by: { $0.name < $1.name }) { self[field.name] = field.json }
+    }
+
+    /// The names of request headers with credentials, in lower case.
+    private static let credentials: Set = ["authorization", "cookie", "proxy-authorization", "x-api-key"]
 }
 
 /// A preset that a job names, and that the decoder does not have.

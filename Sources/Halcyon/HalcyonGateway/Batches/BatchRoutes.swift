@@ -26,6 +26,7 @@ struct BatchRoutes: Sendable {
             Route("GET", "/v1/batches/{id}/failures", for: .read, answer: failures),
             Route("POST", "/v1/batches/{id}/close", for: .submit, answer: close),
             Route("POST", "/v1/batches/{id}/retry", for: .submit, startsJobs: true, answer: retry),
+            Route("POST", "/v1/presets/{name}/rerender", for: .admin, startsJobs: true, answer: rerender),
             Route("DELETE", "/v1/batches/{id}", for: .submit, answer: cancel),
         ]
     }
@@ -37,7 +38,17 @@ struct BatchRoutes: Sendable {
         switch call.bodyType {
         case "application/json":
             let body = try await call.request.body.collect(withTimeout: maximumBytes)
-            let (request, sources) = try request.reading(body, maximumBytes: maximumBytes)
+            let (request, contents) = try request.reading(body, maximumBytes: maximumBytes)
+            let sources: [[UInt8]]
+            switch contents {
+            case .prefix(let prefix):
+                guard request.closes, request.first == 0 else {
+                    throw Problem(
+                        .badRequest, "close and first cannot be used with prefix, because the worker numbers the jobs")
+                }
+                return try await list(.prefix(prefix.text), request, call)
+            case .sources(let list): sources = list
+            }
             guard sources.count <= mostJobs else { throw Problem(.tooLarge, "more than \(mostJobs) jobs") }
             let writer = try await writer(request, call)
             return try await submit(writer, request, call) { answer in
@@ -75,17 +86,72 @@ struct BatchRoutes: Sendable {
         }
     }
 
+    /// Creates a batch of the jobs whose results were made with a preset.
+    private func rerender(_ call: RequestContext) async throws -> HTTPServer.Response {
+        try call.requireJSON()
+        let name = call["name"]
+        var request = try BatchRequest(call, reader: submitter.reader)
+        let reload: Bool
+        switch call.request.value(of: "reload") {
+        case nil, "false": reload = false
+        case "true": reload = true
+        default: throw Problem(.badRequest, "invalid reload: expected true or false")
+        }
+        if submitter.presets[name] == nil { try await submitter.presets.reloadForRequest() }
+        guard submitter.presets[name] != nil else { throw Problem(.notFound, "there is no preset \(name)") }
+        // The jobs have their own tenants.
+        request.template["tenant"] = nil
+        if request.template["priority"] == nil { request.template.set("priority", Lane.low.rawValue) }
+        request.template.set("preset", name)
+        return try await list(.preset(name, tenant: request.tenant, reload: reload), request, call)
+    }
+
+    /// Creates a batch whose jobs are listed by a worker.
+    private func list(
+        _ contents: BatchListing.Contents, _ request: BatchRequest, _ call: RequestContext
+    ) async throws -> HTTPServer.Response {
+        let draft = BatchWriter(
+            request.id, submitter.producer, topics: submitter.topics, reader: submitter.reader,
+            template: request.template)
+        do throws(InvalidJobError) {
+            try draft.check(contents)
+        } catch {
+            guard error.missingPreset != nil else { throw Problem(invalid: error) }
+            try await submitter.presets.reloadForRequest()
+            do throws(InvalidJobError) { try draft.check(contents) } catch { throw Problem(invalid: error) }
+        }
+        let writer = try await writer(request, call, contents)
+        try await published { () async throws(KafkaError) in
+            try await writer.open(
+                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name,
+                webhook: request.webhook)
+            try await writer.list(contents)
+        }
+        return try Self.response(
+            202, BatchSubmission(id: writer.id, listed: contents), location: "/v1/batches/\(writer.id)")
+    }
+
     /// Checks that a batch of this id may be created or continued.
-    private func writer(_ request: BatchRequest, _ call: RequestContext) async throws -> BatchWriter {
+    private func writer(
+        _ request: BatchRequest, _ call: RequestContext, _ contents: BatchListing.Contents? = nil
+    ) async throws -> BatchWriter {
         // If Redis is down, the id is not known to be in use.
-        let batch = Batch(
+        var batch = Batch(
             id: request.id, tenant: request.tenant, owner: call.caller.name, created: Timestamp.now.milliseconds)
+        switch contents {
+        case .prefix(let url): batch.prefix = url
+        case .preset(let name, _, _): batch.preset = name
+        case nil: break
+        }
         if let known = try? await store.announce(batch) {
             guard known.owner == call.caller.name else {
                 throw Problem(.conflict, "another key has created a batch with this id; use a different id")
             }
             guard known.total == nil else {
                 throw Problem(.conflict, "a batch with this id exists and is closed; use a different id")
+            }
+            guard known.prefix == batch.prefix, known.preset == batch.preset else {
+                throw Problem(.conflict, "a batch with this id exists and has other jobs; use a different id")
             }
         }
         return BatchWriter(
@@ -101,7 +167,8 @@ struct BatchRoutes: Sendable {
         var submission = BatchSubmission(id: writer.id)
         try await published { () async throws(KafkaError) in
             try await writer.open(
-                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name)
+                created: Timestamp.now.milliseconds, tenant: request.tenant, owner: call.caller.name,
+                webhook: request.webhook)
         }
         try await submitJobs(&submission)
         if let failure = submission.failure { throw failure }
@@ -298,6 +365,8 @@ struct BatchRequest: Sendable {
     let closes: Bool
     /// The index of the first job within the batch.
     let first: Int
+    /// The webhook of the batch.
+    let webhook: Webhook?
     /// The fields that all jobs have unless they set them.
     var template = JobBuilder()
 
@@ -315,6 +384,12 @@ struct BatchRequest: Sendable {
         default: throw Problem(.badRequest, "invalid close: expected true or false")
         }
         first = try call.number("first", in: 0...Batch.highestIndex) ?? 0
+        do throws(JobError) {
+            webhook = try call.request.value(of: "webhook").map { text throws(JobError) in try Webhook(text) }
+            if let webhook { try reader.checkWebhook(webhook) }
+        } catch {
+            throw Problem(.badRequest, "invalid webhook: \(error.message)")
+        }
         tenant = call.request.value(of: "tenant")
         for name in ["tenant", "priority", "deadline"] {
             guard let text = call.request.value(of: name) else { continue }
@@ -329,12 +404,17 @@ struct BatchRequest: Sendable {
         try check(reader)
     }
 
+    /// The sources of a request with a template.
+    enum Contents {
+        case sources([[UInt8]])
+        case prefix(S3Prefix)
+    }
+
     /// Returns the request with the template of a JSON body, and the sources in it.
-    func reading(
-        _ body: [UInt8], maximumBytes: Int
-    ) throws(Problem) -> (BatchRequest, sources: [[UInt8]]) {
+    func reading(_ body: [UInt8], maximumBytes: Int) throws(Problem) -> (BatchRequest, Contents) {
         var request = self
         var sources: [[UInt8]]?
+        var prefix: S3Prefix?
         do throws(JSONError) {
             try JSON.parse(body, maximumSize: maximumBytes).forEachMember { name, value throws(JSONError) in
                 switch name {
@@ -345,16 +425,30 @@ struct BatchRequest: Sendable {
                     var list: [[UInt8]] = []
                     try value.forEachElement { element throws(JSONError) in list.append(element.bytes) }
                     sources = list
-                default: throw JSONError(.unknown, "unknown member; expected template and sources")
+                case "prefix":
+                    let url = try value.string()
+                    do throws(JobError) {
+                        prefix = try S3Prefix(url)
+                    } catch {
+                        throw JSONError(.invalid, error.message)
+                    }
+                default: throw JSONError(.unknown, "unknown member; expected template, sources and prefix")
                 }
             }
         } catch {
             throw Problem(.badRequest, "invalid batch: \(error)")
         }
-        guard let sources, !sources.isEmpty else {
-            throw Problem(.badRequest, "invalid batch: sources: is missing or empty; list what to load")
+        if let prefix {
+            guard sources == nil else {
+                throw Problem(.badRequest, "invalid batch: sources and prefix exclude each other")
+            }
+            return (request, .prefix(prefix))
         }
-        return (request, sources)
+        guard let sources, !sources.isEmpty else {
+            throw Problem(
+                .badRequest, "invalid batch: sources: is missing or empty; list what to load, or give a prefix")
+        }
+        return (request, .sources(sources))
     }
 
     /// Checks the common fields with a job that has nothing else.
@@ -383,6 +477,8 @@ struct BatchLineProblem: Sendable {
 /// The outcome of a request that creates a batch.
 struct BatchSubmission: JSONWritable {
     let id: String
+    /// The jobs that a worker lists; nil if the request has the jobs.
+    let listed: BatchListing.Contents?
     private(set) var accepted = 0
     private(set) var rejected = 0
     /// The number of failed jobs that Kafka has deleted.
@@ -394,7 +490,10 @@ struct BatchSubmission: JSONWritable {
     /// The maximum number of problems in a response.
     private static let mostProblems = 100
 
-    init(id: String) { self.id = id }
+    init(id: String, listed: BatchListing.Contents? = nil) {
+        self.id = id
+        self.listed = listed
+    }
 
     /// The problem of a request without an accepted job.
     var reason: Problem {
@@ -416,8 +515,13 @@ struct BatchSubmission: JSONWritable {
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
             writer.member("id", id)
-            writer.member("accepted", accepted)
-            writer.member("rejected", rejected)
+            switch listed {
+            case .prefix(let url): writer.member("prefix", url)
+            case .preset(let name, _, _): writer.member("preset", name)
+            case nil:
+                writer.member("accepted", accepted)
+                writer.member("rejected", rejected)
+            }
             writer.member("missing", missing == 0 ? nil : missing)
             writer.member("status", "/v1/batches/\(id)")
             if problems.isEmpty { return }

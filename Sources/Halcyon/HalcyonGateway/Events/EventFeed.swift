@@ -219,19 +219,6 @@ final class EventFeed: Sendable {
 
 /// An event that is shared by all streams. Its SSE frame is created once, and its JSON is parsed at most once.
 final class BroadcastEvent: Sendable {
-    /// The attributes that filters match.
-    struct Facts: Sendable {
-        /// The event type without the prefix `halcyon.image.`.
-        let type: String
-        /// The source of the image.
-        let subject: String?
-        /// The id of the job; nil if the event belongs to no job.
-        let jobID: String?
-
-        /// The CloudEvents type.
-        var fullType: String { Event.typePrefix + type }
-    }
-
     let partition: Int32
     let offset: Int64
     /// The position of the feed after this event.
@@ -240,7 +227,7 @@ final class BroadcastEvent: Sendable {
     let frame: [UInt8]
     /// The offset of the JSON in the frame.
     private let jsonStart: Int
-    private let parsed = Lock<Facts??>(nil)
+    private let parsed = Lock<EventAttributes??>(nil)
 
     /// - Parameters:
     ///   - json: the value of the record.
@@ -266,12 +253,12 @@ final class BroadcastEvent: Sendable {
     }
 
     /// The parsed attributes; nil if the record is not an event of Halcyon.
-    var facts: Facts? {
+    var attributes: EventAttributes? {
         if let known = parsed.withLock({ $0 }) { return known }
         // Two threads may parse the JSON concurrently, with the same result.
-        let facts = DecodedEvent(json: json).map { Facts(type: $0.type, subject: $0.subject, jobID: $0.jobID) }
-        parsed.withLock { $0 = .some(facts) }
-        return facts
+        let attributes = EventAttributes(json: json)
+        parsed.withLock { $0 = .some(attributes) }
+        return attributes
     }
 }
 

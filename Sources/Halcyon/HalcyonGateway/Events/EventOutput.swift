@@ -27,7 +27,7 @@ struct EventOutput: Sendable {
             if isLevel { cursor = record.cursor } else { cursor.merge(record.cursor) }
             isLevel = isLevel || cursor == record.cursor
             guard isNew, query.filter.lets(record) else { continue }
-            if query.isNamed, let name = record.facts?.fullType { bytes += ServerSentEvents.name(name) }
+            if query.isNamed, let name = record.attributes?.type { bytes += ServerSentEvents.name(name) }
             let frame = record.frame(at: cursor)
             if bytes.isEmpty { bytes = frame } else { bytes += frame }
             count += 1

@@ -25,6 +25,7 @@ struct EventQuery: Hashable, Sendable {
                 for type in try Self.text(item).split(separator: ",") {
                     filter.types.insert(try Self.type(String(type)))
                 }
+            case "batch": filter.batches.insert(Array(try Self.text(item).utf8))
             case "job": filter.jobs.insert(Array(try Self.text(item).utf8))
             case "source": filter.sources.insert(Array(try Self.text(item).withoutCredentials.utf8))
             case "named":
@@ -38,7 +39,7 @@ struct EventQuery: Hashable, Sendable {
             default:
                 throw Problem(
                     .badRequest,
-                    "unknown parameter “\(item.name)”; expected type, job, source, named or lastEventId")
+                    "unknown parameter “\(item.name)”; expected type, job, batch, source, named or lastEventId")
             }
         }
         if lastEventID.isEmpty { return }
@@ -55,31 +56,34 @@ struct EventQuery: Hashable, Sendable {
     }
 
     private static func type(_ word: String) throws(Problem) -> String {
-        let name = word.hasPrefix(Event.typePrefix) ? String(word.dropFirst(Event.typePrefix.count)) : word
-        guard let kind = Event.Kind(rawValue: name) else {
-            let kinds = Event.Kind.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Problem(.badRequest, "unknown event type “\(word)”; expected \(kinds)")
+        guard let type = EventAttributes.type(named: word) else {
+            let names = EventAttributes.typeNames.joined(separator: ", ")
+            throw Problem(.badRequest, "unknown event type “\(word)”; expected \(names)")
         }
-        return kind.rawValue
+        return type
     }
 }
 
 /// A filter of events. Each attribute that is set must match one of its values. A pure value.
 struct EventFilter: Hashable, Sendable {
-    /// Event types without the prefix `halcyon.image.`.
+    /// CloudEvents types.
     var types: Set<String> = []
     /// Job ids as bytes, because Swift strings compare by canonical equivalence.
     var jobs: Set<[UInt8]> = []
+    /// Ids of batches as bytes. Events of the jobs of a batch match, too.
+    var batches: Set<[UInt8]> = []
     /// Sources as bytes, as they are written in events.
     var sources: Set<[UInt8]> = []
 
     /// True if the event passes the filter. Without a filter, events are not parsed.
     func lets(_ record: BroadcastEvent) -> Bool {
-        if types.isEmpty && jobs.isEmpty && sources.isEmpty { return true }
-        guard let facts = record.facts else { return false }
-        return (types.isEmpty || types.contains(facts.type))
-            && (jobs.isEmpty || facts.jobID.map { jobs.contains(Array($0.utf8)) } == true)
-            && (sources.isEmpty || facts.subject.map { sources.contains(Array($0.utf8)) } == true)
+        if self == EventFilter() { return true }
+        guard let event = record.attributes else { return false }
+        func isIn(_ wanted: Set<[UInt8]>, _ text: String?) -> Bool {
+            wanted.isEmpty || text.map { wanted.contains(Array($0.utf8)) } == true
+        }
+        return (types.isEmpty || types.contains(event.type)) && isIn(jobs, event.jobID)
+            && isIn(batches, event.batch) && isIn(sources, event.subject)
     }
 }
 

@@ -45,6 +45,16 @@ public struct Batch: Hashable, Sendable {
     public var total: Int?
     /// The numbers of jobs that have ended.
     public var counts = Counts()
+    /// The webhook to which the completion event is delivered; nil for none.
+    public var webhook: Webhook?
+    /// The S3 URL of the prefix whose objects are the sources of the jobs; nil if producers submit the jobs.
+    public var prefix: String?
+    /// The preset whose results are made again by the jobs; nil for other batches.
+    public var preset: String?
+    /// The number of jobs submitted by the worker that lists them, so far.
+    public var submitted = 0
+    /// The reason why the list of the jobs is incomplete; nil if it is not.
+    public var error: BatchError?
     /// The time at which it was cancelled, in milliseconds since 1970; nil if it was not.
     public var cancelled: Int64?
     /// The time at which its last job ended, in milliseconds since 1970; nil before.
@@ -62,6 +72,8 @@ public struct Batch: Hashable, Sendable {
     public enum State: String, CaseIterable, Sendable {
         /// Jobs may be added.
         case open
+        /// A worker lists the jobs of a prefix or preset and submits them.
+        case listing
         /// All jobs were submitted, and some have not ended.
         case running
         /// It was cancelled, and some jobs have not ended.
@@ -74,8 +86,12 @@ public struct Batch: Hashable, Sendable {
     public var state: State {
         if completed != nil { return .completed }
         if cancelled != nil { return .cancelling }
-        return total == nil ? .open : .running
+        if total != nil { return .running }
+        return isListed ? .listing : .open
     }
+
+    /// True if a worker lists the jobs.
+    public var isListed: Bool { prefix != nil || preset != nil }
 
     /// True if all jobs have ended.
     public var isDone: Bool { total.map { counts.ended >= $0 } ?? false }
@@ -100,15 +116,64 @@ public struct Batch: Hashable, Sendable {
     }
 }
 
+/// The reason why a worker could not list all jobs of a batch.
+public struct BatchError: Hashable, Sendable {
+    /// The error code; see ``JobErrorCode``.
+    public var code: String
+    /// The error message.
+    public var message: String
+
+    /// Creates an error from both values.
+    public init(code: String, message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// Creates an error from that of a list.
+    public init(_ error: JobError) { self.init(code: error.code.rawValue, message: error.message) }
+}
+
+/// A list of jobs that a worker submits, and how far it has come.
+public struct BatchListing: Hashable, Sendable {
+    /// The jobs of a list.
+    public enum Contents: Hashable, Sendable {
+        /// A job for each object whose key begins with a prefix, which is an S3 URL; see ``S3Prefix``.
+        case prefix(String)
+        /// The jobs with a preset whose results have not expired: those of a tenant, or all. With `reload`, their
+        /// sources are fetched again.
+        case preset(String, tenant: String? = nil, reload: Bool = false)
+    }
+
+    /// The jobs.
+    public var contents: Contents
+    /// The fields of all jobs, as a JSON object.
+    public var template: [UInt8]
+    /// The position after the last job that was listed: the key of its object, or another text that increases in the
+    /// order of bytes; nil at the start.
+    public var after: String?
+    /// The number of jobs that were submitted: the index of the next one.
+    public var submitted: Int
+
+    /// Creates a list.
+    public init(_ contents: Contents, template: [UInt8], after: String? = nil, submitted: Int = 0) {
+        self.contents = contents
+        self.template = template
+        self.after = after
+        self.submitted = submitted
+    }
+}
+
 /// A message about a batch, on the topic `batches`.
 public struct BatchMessage: Hashable, Sendable {
     /// The content of a message.
     public enum Body: Hashable, Sendable {
         /// The batch exists since this time, in milliseconds since 1970. Sent before its first job, or when its first
         /// job ends.
-        case open(created: Int64, tenant: String? = nil, owner: String? = nil)
-        /// No more jobs are added. The batch has this number of jobs.
-        case close(total: Int)
+        case open(created: Int64, tenant: String? = nil, owner: String? = nil, webhook: Webhook? = nil)
+        /// Jobs are listed from a position on, and submitted.
+        case list(BatchListing)
+        /// No more jobs are added. The batch has this number of jobs. The error says why a list is incomplete.
+        case close(total: Int, error: BatchError? = nil)
         /// All jobs may have ended: their number was reached.
         case counted
         /// The jobs that have not ended are cancelled.

@@ -42,7 +42,7 @@ public struct S3Source: StringRepresentableSource {
         "\(bucket)/\(PercentEncoding.encode(key, keeping: "/"))\(version.map { "?versionId=\($0)" } ?? "")"
     }
 
-    private static func bucket(_ bytes: ArraySlice<UInt8>) throws(JobError) -> String {
+    fileprivate static func bucket(_ bytes: ArraySlice<UInt8>) throws(JobError) -> String {
         func isLetterOrDigit(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) }
         let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard (3...63).contains(bytes.count), bytes.allSatisfy({ isLetterOrDigit($0) || "-.".utf8.contains($0) }),
@@ -59,15 +59,25 @@ public struct S3Source: StringRepresentableSource {
     }
 
     private static func key(_ encoded: ArraySlice<UInt8>) throws(JobError) -> String {
-        guard let bytes = PercentEncoding.decode(encoded) else { throw .invalidURL("invalid escape; write % as %25") }
+        let bytes = try decoded(encoded)
         guard !bytes.isEmpty else { throw .invalidURL("the object key is empty; expected s3://bucket/key") }
-        guard bytes.count <= longestKey else { throw .invalidURL("the key is longer than \(longestKey) bytes") }
-        guard !bytes.hasControlCharacter else { throw .invalidURL("the key contains control characters") }
         // Proxies and some stores would remove such segments.
         let parts = bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard !parts.contains(where: { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) }) else {
             throw .invalidURL("the key must not contain . or .. segments")
         }
+        return try text(bytes)
+    }
+
+    fileprivate static func decoded(_ encoded: ArraySlice<UInt8>) throws(JobError) -> [UInt8] {
+        guard let bytes = PercentEncoding.decode(encoded) else { throw .invalidURL("invalid escape; write % as %25") }
+        return bytes
+    }
+
+    /// Returns a key, or the beginning of one, as text.
+    fileprivate static func text(_ bytes: [UInt8]) throws(JobError) -> String {
+        guard bytes.count <= longestKey else { throw .invalidURL("the key is longer than \(longestKey) bytes") }
+        guard !bytes.hasControlCharacter else { throw .invalidURL("the key contains control characters") }
         guard let key = String(validating: bytes, as: UTF8.self) else { throw .invalidURL("the key is not UTF-8") }
         return key
     }
@@ -80,5 +90,73 @@ public struct S3Source: StringRepresentableSource {
             throw .invalidURL("expected ?versionId=… or no query; write ? in a key as %3F")
         }
         return String(decoding: value, as: UTF8.self)
+    }
+}
+
+/// The objects of a bucket whose keys begin with a prefix: `s3://bucket/path/`, or `s3://bucket/` for all of them.
+///
+/// The prefix is percent-decoded, as in ``S3Source``. It need not end with a slash.
+public struct S3Prefix: Hashable, Sendable {
+    /// The URL.
+    public let text: String
+    /// The bucket's name, valid by the rules for general purpose buckets.
+    public let bucket: String
+    /// The decoded beginning of the keys; empty for all objects.
+    public let prefix: String
+
+    /// Parses an `s3:` URL.
+    /// - Throws: ``JobError`` `invalid_job` if the URL is malformed.
+    public init(_ text: String) throws(JobError) {
+        let bytes = Array(text.utf8)
+        try checkCharacters(bytes, longest: WebURL.longest)
+        let start = "\(S3Source.scheme)://"
+        guard bytes.starts(with: start.utf8), let slash = bytes.dropFirst(start.utf8.count).firstIndex(of: 0x2f) else {
+            throw .invalidURL("expected s3://bucket/prefix/, or s3://bucket/ for all objects")
+        }
+        guard !bytes.contains(where: { "?#\\".utf8.contains($0) }) else {
+            throw .invalidURL("a prefix must not contain ?, # or \\; write them as %3F, %23 and %5C")
+        }
+        self.text = text
+        bucket = try S3Source.bucket(bytes[start.utf8.count..<slash])
+        prefix = try S3Source.text(S3Source.decoded(bytes[slash...].dropFirst()))
+    }
+
+    /// Returns the source of an object of the bucket.
+    public func source(of key: String) -> String {
+        "\(S3Source.scheme)://\(bucket)/\(PercentEncoding.encode(key, keeping: "/"))"
+    }
+}
+
+/// A part of a list of objects, in the order of their keys.
+public struct S3ObjectPage: Sendable {
+    /// An object.
+    public struct Object: Sendable {
+        /// The key.
+        public let key: String
+        /// The size in bytes.
+        public let bytes: Int
+        /// The time of the last change, in seconds since 1970; 0 if it is unknown.
+        public let changedAt: Double
+
+        /// Creates an object from all values.
+        public init(key: String, bytes: Int, changedAt: Double) {
+            self.key = key
+            self.bytes = bytes
+            self.changedAt = changedAt
+        }
+
+        /// True for the empty objects with which some tools represent folders.
+        public var isFolder: Bool { bytes == 0 && key.utf8.last == UInt8(ascii: "/") }
+    }
+
+    /// The objects.
+    public let objects: [Object]
+    /// True if more objects follow.
+    public let isTruncated: Bool
+
+    /// Creates a page from all values.
+    public init(_ objects: [Object], isTruncated: Bool) {
+        self.objects = objects
+        self.isTruncated = isTruncated
     }
 }

@@ -302,13 +302,3 @@ struct WebhookMetrics: Sendable {
     /// Counts a webhook.
     func count(_ outcome: WebhookOutcome) { webhooks[outcome]?.add() }
 }
-
-extension JobDelivery {
-    /// Runs an operation that must not delay the revocation of a partition.
-    /// - Throws: An error of `body`, or `CancellationError` if the record is revoked first.
-    func untilRecalled<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
-        let task = Task { try await body() }
-        onRevocation { task.cancel() }
-        return try await task.value
-    }
-}

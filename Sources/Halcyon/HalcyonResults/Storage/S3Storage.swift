@@ -101,18 +101,16 @@ final class S3Storage: ObjectStorage {
     // MARK: Lists
 
     func list(_ prefix: String, after last: String?) async throws(StorageError) -> [StorageEntry] {
-        // Sorted, because the signature covers the query as it is written (libcurl 7.88).
-        var query = "list-type=2&max-keys=\(pageSize)&prefix=\(PercentEncoding.encode(self.prefix + prefix))"
-        if let last { query += "&start-after=\(PercentEncoding.encode(self.prefix + last))" }
-        let response = try await send(HTTPRequest(.get, "\(options.url(ofBucket: bucket))?\(query)"))
+        let url = options.url(
+            ofObjectsIn: bucket, prefix: self.prefix + prefix, after: last.map { self.prefix + $0 }, count: pageSize)
+        let response = try await send(HTTPRequest(.get, url))
         try check(response, "list", prefix)
-        return try document(response).children.compactMap { element in
-            guard element.name == "Contents", let key = element["Key"]?.text, key.hasPrefix(self.prefix) else {
-                return nil
-            }
+        let page = try readable { () throws(XMLError) in try S3ObjectPage(xml: response.body) }
+        return page.objects.compactMap { object in
+            guard object.key.hasPrefix(self.prefix) else { return nil }
             return StorageEntry(
-                name: String(key.dropFirst(self.prefix.count)), bytes: element["Size"].flatMap { Int($0.text) } ?? 0,
-                usedAt: element["LastModified"].flatMap { Timestamp(rfc3339: $0.text)?.seconds } ?? 0, expiresAt: nil)
+                name: String(object.key.dropFirst(self.prefix.count)), bytes: object.bytes, usedAt: object.changedAt,
+                expiresAt: nil)
         }
     }
 
@@ -172,9 +170,15 @@ final class S3Storage: ObjectStorage {
     }
 
     private func document(_ response: HTTPResponse) throws(StorageError) -> XMLElement {
+        // DeleteObjects may have no response body in quiet mode.
+        try readable { () throws(XMLError) in
+            try XMLElement(document: response.body.isEmpty ? Array("<Empty/>".utf8) : response.body)
+        }
+    }
+
+    private func readable<Value>(_ body: () throws(XMLError) -> Value) throws(StorageError) -> Value {
         do throws(XMLError) {
-            // DeleteObjects may have no response body in quiet mode.
-            return try XMLElement(document: response.body.isEmpty ? Array("<Empty/>".utf8) : response.body)
+            return try body()
         } catch {
             throw StorageError(.unavailable, "the object store returned invalid XML: \(error)")
         }

@@ -1,4 +1,5 @@
 import Curl
+import Expat
 import Formats
 import HalcyonModel
 import Hashing
@@ -73,6 +74,19 @@ extension S3Options {
         return "\(base[..<hostStart])\(bucket).\(base[hostStart...])\(slash)"
     }
 
+    /// Returns the URL of a list of objects in the order of their keys (Amazon S3 API Reference, ListObjectsV2).
+    /// - Parameters:
+    ///   - prefix: the beginning of their keys.
+    ///   - last: the key after which the list begins; nil for the first one.
+    ///   - count: the maximum number of objects. Stores return 1000 at most.
+    public func url(ofObjectsIn bucket: String, prefix: String, after last: String?, count: Int) -> String {
+        // Sorted, because the signature covers the query as it is written (libcurl 7.88). Keys are encoded, because XML
+        // cannot represent all of their characters.
+        var query = "encoding-type=url&list-type=2&max-keys=\(count)&prefix=\(PercentEncoding.encode(prefix))"
+        if let last { query += "&start-after=\(PercentEncoding.encode(last))" }
+        return "\(url(ofBucket: bucket))?\(query)"
+    }
+
     /// Signs a request, if there are credentials.
     public func sign(_ request: inout HTTPRequest) {
         credentials?.sign(&request, region: region, service: "s3")
@@ -85,6 +99,24 @@ extension S3Options {
         // Wildcard certificates do not match a bucket name that contains a dot.
         case .auto: endpoint == nil && !bucket.contains(".")
         }
+    }
+}
+
+extension S3ObjectPage {
+    /// Decodes the response to a list of objects.
+    /// - Throws: `XMLError` if it is not XML.
+    public init(xml: [UInt8]) throws(XMLError) {
+        let list = try XMLElement(document: xml)
+        let isEncoded = list["EncodingType"]?.text == "url"
+        let objects = list.children.compactMap { element -> Object? in
+            guard element.name == "Contents", let text = element["Key"]?.text else { return nil }
+            let bytes = isEncoded ? PercentEncoding.decode(text.utf8, plusIsSpace: true) : Array(text.utf8)
+            guard let key = bytes.flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+            return Object(
+                key: key, bytes: element["Size"].flatMap { Int($0.text) } ?? 0,
+                changedAt: element["LastModified"].flatMap { Timestamp(rfc3339: $0.text)?.seconds } ?? 0)
+        }
+        self.init(objects, isTruncated: list["IsTruncated"]?.text == "true")
     }
 }
 

@@ -1,4 +1,5 @@
 import Curl
+import Expat
 import Formats
 import HalcyonModel
 
@@ -35,9 +36,33 @@ struct S3Provider: SourceProvider {
         case 200: return .loaded(LoadedSource(response))
         case 304 where known?.etag != nil:
             return .notModified(.init(headers: response.headers, completedAt: Timestamp.now.seconds))
-        default: throw JobError(store: response, object)
+        default: throw JobError(store: response, object.text)
         }
     }
+
+    /// Lists objects with one request.
+    /// - Parameters:
+    ///   - last: the key after which the list begins; nil for the first one.
+    ///   - count: the maximum number of objects.
+    /// - Throws: ``JobError``; `CancellationError`.
+    func list(_ prefix: S3Prefix, after last: String?, count: Int) async throws -> S3ObjectPage {
+        let url = options.url(ofObjectsIn: prefix.bucket, prefix: prefix.prefix, after: last, count: count)
+        let response = try await web.download(
+            try WebURL(url), isTrusted: options.endpoint != nil, unlike: Validators(), continuing: .ifMatch
+        ) { request in
+            request.maxBytes = Self.longestPage
+            options.sign(&request)
+        }
+        guard response.status == 200 else { throw JobError(store: response, prefix.text) }
+        do throws(XMLError) {
+            return try S3ObjectPage(xml: response.body)
+        } catch {
+            throw JobError(.httpError, "the object store returned invalid XML: \(error)", cause: error)
+        }
+    }
+
+    /// The maximum size of a list of 1000 objects, in bytes. Encoded keys have 3 KiB at most.
+    private static let longestPage = 8 << 20
 
     private func get(_ object: S3Source, unless etag: String?) async throws -> HTTPResponse {
         try await web.download(
@@ -52,9 +77,9 @@ struct S3Provider: SourceProvider {
 extension JobError {
     /// Creates the error for a response without an object, from its error code (Amazon S3 API Reference, Error
     /// responses) or else from its status.
-    init(store response: HTTPResponse, _ object: S3Source) {
+    init(store response: HTTPResponse, _ object: String) {
         let code = response.s3ErrorCode
-        let message = "the object store returned \(response.status)\(code.map { " \($0)" } ?? "") for \(object.text)"
+        let message = "the object store returned \(response.status)\(code.map { " \($0)" } ?? "") for \(object)"
         switch code {
         case "NoSuchKey", "NoSuchBucket", "NoSuchVersion": self.init(.notFound, message)
         case "AccessDenied", "AllAccessDisabled", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken",

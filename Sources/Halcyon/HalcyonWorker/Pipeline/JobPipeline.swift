@@ -24,6 +24,7 @@ final class JobPipeline: Sendable {
     let progress: ProgressReports
     let cancellations: CancellationChecker
     let tags: TagIndexer
+    let presetJobs: PresetIndexer
     let retries: RetryScheduler
     /// The recorder of traces. Nil if no traces are recorded.
     let tracing: JobTracing?
@@ -35,6 +36,7 @@ final class JobPipeline: Sendable {
         decoder: DecodeStage, presets: PresetCatalog, lookup: LookupStage, resolver: ResultResolver, store: StoreStage,
         upload: UploadStage,
         publisher: PublishStage, progress: ProgressReports, cancellations: CancellationChecker, tags: TagIndexer,
+        presetJobs: PresetIndexer,
         retries: RetryScheduler, tracing: JobTracing?, report: JobReport,
         batches: BatchReporter, refresher: ResultRefresher
     ) {
@@ -48,6 +50,7 @@ final class JobPipeline: Sendable {
         self.progress = progress
         self.cancellations = cancellations
         self.tags = tags
+        self.presetJobs = presetJobs
         self.retries = retries
         self.tracing = tracing
         self.report = report
@@ -77,6 +80,7 @@ final class JobPipeline: Sendable {
             report.lookedUp(job, cached)
             if let ready = job.ready(from: cached, origin) {
                 await tags.index(ready.results, of: job)
+                await presetJobs.index(ready.results, of: job, delivery.record)
                 try await persist(ready, of: job)
                 return ready
             }
@@ -93,6 +97,7 @@ final class JobPipeline: Sendable {
                 }
                 let uploaded = try await upload.upload(ready, of: job)
                 await tags.index(uploaded.results, of: job, since: tagVersions)
+                await presetJobs.index(uploaded.results, of: job, delivery.record)
                 try await persist(uploaded, of: job)
                 return uploaded
             }

@@ -1,8 +1,10 @@
 import Concurrency
 import Formats
 import HalcyonCluster
+import HalcyonCoding
 import HalcyonImaging
 import HalcyonModel
+import Kafka
 import Redis
 import Telemetry
 
@@ -243,5 +245,31 @@ struct TagIndexer: Sendable {
             }
         }
         await persist?.index(results, of: job)
+    }
+}
+
+/// Adds jobs to the index of their preset, so that their results can be made again. Jobs without a preset skip it.
+struct PresetIndexer: Sendable {
+    let index: PresetIndex
+    /// The log and counter of jobs that could not be added.
+    let errors: ToleratedErrors
+
+    /// Adds a job with results in the result cache.
+    /// - Parameter record: The record of the job.
+    func index(_ results: [ImageResult], of job: JobContext, _ record: ConsumedRecord) async {
+        guard let preset = job.job.preset, index.isEnabled, job.isOwnSource,
+            let expiresAt = results.compactMap(\.expiresAt).max(), !job.job.hasPassword,
+            let repetition = JobBuilder(repeating: record.value ?? [])
+        else { return }
+        await errors.tolerating {
+            try await index.add(repetition.json, to: preset.name, until: expiresAt)
+        }
+    }
+}
+
+extension Job {
+    /// True if the URL of a source contains a password.
+    fileprivate var hasPassword: Bool {
+        ([source] + alternatives + [fallback].compactMap(\.self)).contains { $0.text.withoutCredentials != $0.text }
     }
 }

@@ -19,6 +19,9 @@ enum BatchCommands {
     static let json = Parameter.flag("json", help: "Print JSON.")
     static let wait = Parameter.flag(
         "wait", help: "Wait until all jobs have ended. Exits with code 1 if a job failed.")
+    static let webhook = Parameter<Webhook?>.option(
+        "batch-webhook", .webhook, as: "TARGET",
+        help: "Report the completion of the batch by HTTP, to a URL or a webhook name that the workers know.")
     static let newID = Parameter<String?>.option(
         "id", .batchID, as: "ID", help: "The id of the batch. Random by default.")
 
@@ -28,13 +31,15 @@ enum BatchCommands {
         let counts = batch.counts
         let others = [(counts.cancelled, "cancelled"), (counts.superseded, "superseded")]
             .filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
+        let total = batch.total.map(String.init) ?? (batch.isListed ? "\(batch.submitted) or more" : "?")
         Console.print(
-            "\(batch.id): \(batch.state.rawValue), \(counts.ended) of \(batch.total.map(String.init) ?? "?") jobs "
+            "\(batch.id): \(batch.state.rawValue), \(counts.ended) of \(total) jobs "
                 + "ended, \(counts.ready) ready, \(counts.failed) failed\(others)")
+        if let error = batch.error { Console.print("\(batch.id): \(error.code): \(error.message)") }
     }
 
     /// Waits until a batch is completed, and shows its progress.
-    /// - Returns: `failed` if a job failed.
+    /// - Returns: `failed` if a job failed, or not all jobs could be submitted.
     static func wait(for id: String, _ store: BatchStore, asJSON: Bool) async throws -> ExitCode {
         let bar = ProgressBar()
         defer { bar.clear() }
@@ -44,13 +49,43 @@ enum BatchCommands {
                 if batch.completed != nil {
                     bar.clear()
                     show(batch, asJSON: asJSON)
-                    return batch.counts.failed == 0 ? .done : .failed
+                    return batch.counts.failed == 0 && batch.error == nil ? .done : .failed
                 }
                 bar.show(
-                    ended: batch.counts.ended, of: batch.total ?? batch.counts.ended, failures: batch.counts.failed,
+                    ended: batch.counts.ended, of: batch.total ?? max(batch.counts.ended, batch.submitted),
+                    failures: batch.counts.failed,
                     elapsed: start.duration(to: .now))
             }
             try await Task.sleep(for: .milliseconds(500))
+        }
+    }
+
+    /// Waits for the batch with `--wait`, or tells that it was submitted.
+    static func followUp(
+        _ id: String, _ arguments: ParsedCommand, _ configuration: Configuration, report: (_ asJSON: Bool) -> Void
+    ) async throws -> ExitCode {
+        let asJSON = arguments[json]
+        if arguments[wait] {
+            return try await configuration.withBatches { try await wait(for: id, $0, asJSON: asJSON) }
+        }
+        report(asJSON)
+        return .done
+    }
+
+    /// Has a worker list the jobs of a batch.
+    /// - Throws: ``InvalidJobError`` for an invalid template; errors of the servers.
+    static func list(
+        _ contents: BatchListing.Contents, _ id: String, _ template: JobBuilder, webhook: Webhook?,
+        _ configuration: Configuration
+    ) async throws {
+        let reader = try await reader(of: [template], configuration)
+        let access = KafkaAccess(configuration)
+        try await access.requireNow([access.topics.batches])
+        try await access.withProducer(limit: KafkaAccess.timeout) { producer in
+            let writer = BatchWriter(id, producer, topics: access.topics, reader: reader, template: template)
+            try writer.check(contents)
+            try await writer.open(created: Timestamp.now.milliseconds, webhook: webhook)
+            try await writer.list(contents)
         }
     }
 
@@ -92,59 +127,107 @@ extension ValueKind<String> {
 
 /// `halcyon batch create`: submits jobs as a batch.
 enum BatchCreateCommand: Subcommand {
-    private static let file = Parameter<String>.argument(
+    private static let file = Parameter<String?>.optionalArgument(
         "FILE", .text, help: "URLs or JSON jobs, one per line (- for standard input). A line overrides the options.")
+    private static let prefix = Parameter<S3Prefix?>.option(
+        "s3-prefix", .s3Prefix, as: "URL",
+        help: "Submit a job for each object at s3://bucket/path/ instead. A worker lists them.")
     private static let fields = SizingOptions.fields + JobOptions.fields.filter { $0.field != "id" }
 
     static let command = Command(
-        "create", summary: "Submit the jobs of a file as a batch.",
+        "create", summary: "Submit the jobs of a file, or the objects of a bucket, as a batch.",
         discussion: """
             All jobs are validated before any is sent. The jobs are numbered in the order of the lines. If the command \
             is interrupted, repeat it with the same --id: jobs with the same number count once.
 
+            With --s3-prefix, the options and --job are those of all jobs. The command returns when Kafka has \
+            acknowledged the request. The state is `listing` until all jobs are submitted.
+
             The event halcyon.batch.completed tells when all jobs have ended, and how.
             """,
-        parameters: [file] + SizingOptions.all + JobOptions.fields.filter { $0.field != "id" }.map(\.parameter) + [
-            BatchCommands.newID, BatchCommands.wait, BatchCommands.json,
-        ],
+        parameters: [file, prefix] + SizingOptions.all + JobOptions.fields.filter { $0.field != "id" }.map(\.parameter)
+            + [
+                BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait, BatchCommands.json,
+            ],
         examples: [
             .init(
                 "halcyon batch create urls.txt --width 400 --format webp --lane low --wait",
-                "Make a thumbnail of each image, and wait for all of them.")
+                "Make a thumbnail of each image, and wait for all of them."),
+            .init(
+                "halcyon batch create --s3-prefix s3://pictures/2026/ --width 400 --format webp --lane low",
+                "Make a thumbnail of each object in a folder."),
         ])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let id = arguments[BatchCommands.newID] ?? BatchWriter.newID
+        if let prefix = arguments[prefix] {
+            guard arguments[file] == nil else {
+                throw InputError("FILE and --s3-prefix exclude each other", of: arguments)
+            }
+            let base = try await SingleJob.template(arguments, configuration.jobReader)
+            let template = base.overlaid(by: try fields.draft(from: arguments, over: base))
+            do {
+                try await BatchCommands.list(
+                    .prefix(prefix.text), id, template, webhook: arguments[BatchCommands.webhook], configuration)
+            } catch let error as InvalidJobError {
+                throw InputError(fields.translated(error.failure.message, arguments), of: arguments)
+            }
+            return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
+                if asJSON {
+                    Console.printObject { writer in
+                        writer.member("batch", id)
+                        writer.member("prefix", prefix.text)
+                    }
+                } else {
+                    Console.print("\(id): a worker lists \(prefix.text)")
+                }
+            }
+        }
+        guard let file = arguments[file] else { throw InputError("give a FILE or --s3-prefix", of: arguments) }
         let jobs = try await JobList.drafts(
-            file: arguments[file], options: fields, arguments, configuration)
+            file: file, options: fields, arguments, configuration)
         let reader = try await BatchCommands.reader(of: jobs.map(\.draft), configuration)
         let access = KafkaAccess(configuration)
         try await access.requireNow([access.topics.batches])
         try await access.withProducer(limit: KafkaAccess.timeout) { producer in
             let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
-            try await BatchUpload(writer: writer).send(jobs)
+            try await BatchUpload(writer: writer, webhook: arguments[BatchCommands.webhook]).send(jobs)
         }
-        if arguments[BatchCommands.wait] {
-            return try await configuration.withBatches {
-                try await BatchCommands.wait(for: id, $0, asJSON: arguments[BatchCommands.json])
+        return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
+            if asJSON {
+                Console.printObject { writer in
+                    writer.member("batch", id)
+                    writer.member("jobs", jobs.count)
+                }
+            } else {
+                Console.print("\(id): \(counted(jobs.count, "job")) submitted")
             }
         }
-        if arguments[BatchCommands.json] {
-            Console.printObject { writer in
-                writer.member("batch", id)
-                writer.member("jobs", jobs.count)
-            }
-        } else {
-            Console.print("\(id): \(counted(jobs.count, "job")) submitted")
-        }
-        return .done
+    }
+}
+
+extension ValueKind<Webhook> {
+    /// A URL or the name of a webhook.
+    fileprivate static var webhook: Self {
+        // The expectation names both forms.
+        ValueKind("an http or https URL without user, or a name") { try? Webhook($0) }
+    }
+}
+
+extension ValueKind<S3Prefix> {
+    /// The beginning of the keys of objects in a bucket.
+    fileprivate static var s3Prefix: Self {
+        // The message of the parser is that of sources; the expectation names the form.
+        ValueKind("a URL such as s3://bucket/path/") { try? S3Prefix($0) }
     }
 }
 
 /// Sends the jobs of a batch, with a progress bar.
 struct BatchUpload {
     let writer: BatchWriter
+    /// The webhook of the batch.
+    let webhook: Webhook?
 
     /// The number of jobs that are sent at once.
     private static let step = 1000
@@ -154,7 +237,7 @@ struct BatchUpload {
     func send(_ jobs: [(draft: JobBuilder, position: String)]) async throws {
         // A million validated jobs would need gigabytes, so they are validated again when they are sent.
         for (index, job) in jobs.enumerated() { _ = try validated(job, index) }
-        try await writer.open(created: Timestamp.now.milliseconds)
+        try await writer.open(created: Timestamp.now.milliseconds, webhook: webhook)
         let bar = ProgressBar()
         defer { bar.clear() }
         let start = ContinuousClock.now
@@ -272,7 +355,10 @@ enum BatchRetryCommand: Subcommand {
         discussion: """
             The messages of the jobs are read from their topics, so only jobs that Kafka has not deleted can be \
             submitted again. At most batches.maximumFailures of them are known.
-            """, parameters: [BatchCommands.id, BatchCommands.newID, BatchCommands.wait, BatchCommands.json],
+            """,
+        parameters: [
+            BatchCommands.id, BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait, BatchCommands.json,
+        ],
         examples: [.init("halcyon batch retry summer-catalogue --wait", "Try the failed jobs again.")])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
@@ -290,7 +376,8 @@ enum BatchRetryCommand: Subcommand {
             let reader = try await BatchCommands.reader(of: jobs.map(\.job), configuration)
             try await access.withProducer(limit: KafkaAccess.timeout) { producer in
                 let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
-                try await BatchUpload(writer: writer).send(jobs.map { ($0.job, $0.failure.job) })
+                try await BatchUpload(writer: writer, webhook: arguments[BatchCommands.webhook]).send(
+                    jobs.map { ($0.job, $0.failure.job) })
             }
             if arguments[BatchCommands.wait] {
                 return try await BatchCommands.wait(for: id, store, asJSON: arguments[BatchCommands.json])

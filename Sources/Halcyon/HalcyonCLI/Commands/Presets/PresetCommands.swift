@@ -44,7 +44,7 @@ enum PresetCommands {
 
 extension ValueKind<String> {
     /// The name of a preset.
-    fileprivate static var presetName: Self {
+    static var presetName: Self {
         ValueKind(
             "1 to 64 letters, digits, dots, hyphens and underscores that begin with a letter or a digit, and not only"
         ) { PresetReference.isName($0) ? $0 : nil }
@@ -192,5 +192,100 @@ enum PresetDeleteCommand: Subcommand {
         }
         Console.print("\(name): deleted")
         return .done
+    }
+}
+
+/// `halcyon rerender`: makes the results of a preset again.
+enum RerenderCommand: Subcommand {
+    private static let preset = Parameter<String?>.option(
+        "preset", .presetName, as: "NAME", help: "The name of the preset. Required.")
+    private static let tenant = Parameter<String?>.option(
+        "tenant", .tenant, as: "NAME", help: "Make only the results of a tenant again.")
+    private static let lane = Parameter<String>.option(
+        "lane", .oneOf(Lane.allCases.map(\.rawValue)), as: "LANE", default: Lane.low.rawValue,
+        help: "The lane of the jobs. Default: low.")
+    private static let reload = Parameter.flag("reload", help: "Fetch the sources again instead of using cached ones.")
+    private static let dryRun = Parameter.flag("dry-run", help: "Print the number of jobs, and submit none.")
+
+    static let command = Command(
+        "rerender", summary: "Make everything again that was made with a preset and has not expired.",
+        discussion: """
+            Workers remember the jobs by which results were made with a preset, until the results expire. This command \
+            has a worker submit these jobs again, as a batch, with the current version of the preset. Results that \
+            exist already with its fields are not rendered again. Jobs with passwords or credentials are not \
+            remembered.
+
+            If the command is interrupted, repeat it with the same --id. `halcyon batch` follows, cancels and retries \
+            the batch.
+            """,
+        parameters: [
+            preset, tenant, lane, reload, dryRun, BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait,
+            BatchCommands.json,
+        ],
+        examples: [
+            .init("halcyon rerender --preset card --wait", "After a change of the preset, make its results again."),
+            .init("halcyon rerender --preset card --dry-run", "Count the jobs."),
+        ])
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        guard let name = arguments[preset] else { throw InputError("give the preset with --preset", of: arguments) }
+        let configuration = try Configuration(arguments)
+        guard try await configuration.catalog()[name] != nil else {
+            Console.complain("there is no preset \(name)")
+            return .notFound
+        }
+        var template = JobBuilder()
+        template.set("preset", name)
+        template.set("priority", arguments[lane])
+        if arguments[dryRun] {
+            let count = try await count(name, template, arguments[tenant], configuration)
+            if arguments[BatchCommands.json] {
+                Console.printObject { writer in
+                    writer.member("preset", name)
+                    writer.member("jobs", count)
+                }
+            } else {
+                Console.print("\(name): \(counted(count, "job"))")
+            }
+            return .done
+        }
+        let id = arguments[BatchCommands.newID] ?? BatchWriter.newID
+        let contents = BatchListing.Contents.preset(name, tenant: arguments[tenant], reload: arguments[reload])
+        do {
+            try await BatchCommands.list(
+                contents, id, template, webhook: arguments[BatchCommands.webhook], configuration)
+        } catch let error as InvalidJobError {
+            throw InputError(error.failure.message, of: arguments)
+        }
+        return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
+            if asJSON {
+                Console.printObject { writer in
+                    writer.member("batch", id)
+                    writer.member("preset", name)
+                }
+            } else {
+                Console.print("\(id): a worker lists the jobs of the preset \(name)")
+            }
+        }
+    }
+
+    /// Returns the number of jobs in the index.
+    private static func count(
+        _ preset: String, _ template: JobBuilder, _ tenant: String?, _ configuration: Configuration
+    ) async throws -> Int {
+        let reader = try await BatchCommands.reader(of: [template], configuration)
+        let topics = configuration.topics
+        return try await configuration.withRedis { redis in
+            let index = PresetIndex(redis, topics: topics)
+            var (count, cursor): (Int, PresetIndex.Cursor?) = (0, nil)
+            repeat {
+                let page = try await index.page(of: preset, after: cursor, 1000)
+                count += page.jobs.count { job in
+                    tenant.map { reader.isJob(template.overlaid(by: job), of: $0) } ?? true
+                }
+                cursor = page.next
+            } while cursor != nil
+            return count
+        }
     }
 }
