@@ -129,9 +129,10 @@ public final class Worker: Sendable {
         health = Watchdog(options.health, log: log, metrics: metrics, onStuck: onStuck)
         let refusals = Refusals(log: log)
         self.refusals = refusals
+        let limiter = options.tenants.limits.isEmpty ? nil : FlowLimiter(options.tenants.limits)
         heartbeat = Heartbeat(
             redis, options.heartbeat, session: options.kafka.session, topics: options.topics,
-            threads: options.concurrency,
+            threads: options.concurrency, limiter: limiter,
             errors: errors(of: "heartbeat"))
         loader = SourceLoader(options.sources, custom: options.providers, drawingOn: pool)
         subscriber = RedisSubscriber(options.redis)
@@ -241,7 +242,7 @@ public final class Worker: Sendable {
             publisher.outbox, topics: options.topics, log: log, metrics: metrics, fail: process)
         consumer = JobConsumer(
             options: limits, commits: transactional ?? AsyncOffsetCommitter(), log: log, metrics: metrics,
-            onEnd: onEnd, flow: decoder.flow, receive: process
+            onEnd: onEnd, flow: decoder.flow, limiter: limiter, receive: process
         ) { deliveries in Task { await overflow.move(deliveries) } }
     }
 

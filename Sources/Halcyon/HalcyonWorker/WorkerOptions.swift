@@ -164,6 +164,8 @@ public struct ResultOptions: Sendable {
 public struct TenantOptions: Sendable {
     /// The weights of tenants, above 0. Those that are missing have the weight 1.
     public var weights: [String: Double] = [:]
+    /// The limits of tenants in the cluster.
+    public var limits = FlowLimiter.Limits()
     /// The maximum number of tenants with metrics of their own in a worker; 0 for no metrics by tenant.
     public var metrics = 20
 

@@ -55,6 +55,9 @@ public struct FairQueue<Element> {
     /// True if the queue is empty.
     public var isEmpty: Bool { count == 0 }
 
+    /// Returns true if a flow has elements.
+    public func hasElements(of flow: String?) -> Bool { flows[flow].map { $0.entry != 0 } ?? false }
+
     /// Appends an element to a flow. A changed weight applies from the next element that is served on.
     public mutating func append(_ element: Element, to flow: Flow) {
         count += 1
@@ -77,11 +80,21 @@ public struct FairQueue<Element> {
         return true
     }
 
-    /// Removes and returns the next element.
-    public mutating func popFirst() -> (flow: String?, element: Element)? {
+    /// Removes and returns the next element of those flows that are ready.
+    /// - Parameter isReady: A function that returns true if the next element of a flow may be removed. Its element is
+    ///   then removed. It is called at most once for each flow.
+    public mutating func popFirst(
+        where isReady: (_ flow: String?) -> Bool = { _ in true }
+    ) -> (flow: String?, element: Element)? {
+        var passed: [HeapEntry] = []
+        defer { for entry in passed { push(entry) } }
         while let entry = popEntry() {
-            guard flows[entry.flow]?.entry == entry.number, let element = popFirst(of: entry.flow) else { continue }
-            return (entry.flow, element)
+            guard flows[entry.flow]?.entry == entry.number else { continue }
+            guard isReady(entry.flow) else {
+                passed.append(entry)
+                continue
+            }
+            if let element = popFirst(of: entry.flow) { return (entry.flow, element) }
         }
         return nil
     }
@@ -107,7 +120,11 @@ public struct FairQueue<Element> {
         if heap.count > 64 + 2 * waitingFlows { forgetOutdatedEntries() }
         nextNumber += 1
         flows[flow]?.entry = nextNumber
-        heap.append(HeapEntry(tag: flows[flow]?.tag ?? virtualTime, number: nextNumber, flow: flow))
+        push(HeapEntry(tag: flows[flow]?.tag ?? virtualTime, number: nextNumber, flow: flow))
+    }
+
+    private mutating func push(_ entry: HeapEntry) {
+        heap.append(entry)
         var child = heap.count - 1
         while child > 0, heap[child] < heap[(child - 1) / 2] {
             heap.swapAt(child, (child - 1) / 2)

@@ -56,6 +56,34 @@ import Testing
         #expect(queue.inFlight == 32)
     }
 
+    @Test func aFlowAtItsLimitDelaysNoOther() {
+        var limits = FlowLimiter.Limits()
+        limits.inFlight["big"] = 3
+        var queue = AdmissionQueue<Element>(window: 16, reserve: 8, limiter: FlowLimiter(limits))
+        #expect(queue.receive(elements(100, "big")).count == 3)
+        #expect(queue.receive(elements(20, "small")).count == 13 && queue.inFlight == 16)
+        #expect(queue.end(elements(1, "big")) == elements(1, "big"))
+        // The window has room, but the big flow is at its limit.
+        #expect(queue.end(elements(13, "small")) == elements(7, "small"))
+        #expect(queue.inFlight == 10 && queue.admitWithinLimits().isEmpty)
+        #expect(queue.count == 96)
+    }
+
+    @Test func everyLimitedRecordIsAdmittedOnce() {
+        var limits = FlowLimiter.Limits()
+        (limits.inFlight, limits.rates) = (["*": 2], ["0": 1_000_000])
+        var queue = AdmissionQueue<Element>(window: 8, reserve: 1, limiter: FlowLimiter(limits))
+        var inFlight = queue.receive((0..<2000).map { Element(name: "\($0 % 7 * ($0 % 3))") })
+        var count = 0
+        while queue.inFlight > 0 || queue.count > 0 {
+            inFlight += queue.admitWithinLimits()
+            guard !inFlight.isEmpty else { continue }
+            count += 1
+            inFlight += queue.end([inFlight.removeFirst()])
+        }
+        #expect(count == 2000 && inFlight.isEmpty)
+    }
+
     /// The names and offsets of jobs that take turns, in the order of their partition.
     private func interleaved(_ names: [String], _ count: Int) -> [Element] {
         (0..<count).map { Element(name: names[$0 % names.count], offset: Int64($0)) }

@@ -208,12 +208,39 @@ extension ProgramOptions {
         Setting("rerender.maximumEntryBytes", \.worker.presetIndex.longestEntry, .byteSize(in: 64...(1 << 20)))
             .help("Maximum size of a job that is remembered for halcyon rerender."),
         share(.high), share(.normal), share(.low),
-        Setting("tenants.weights", \.worker.tenants.weights, .weights)
-            .help(
-                """
-                Weights of tenants, such as acme=4,test=0.5, in proportion to which they share the capacity of a lane \
-                while several of them wait; 1 for all others.
-                """),
+        Setting(
+            "tenants.weights", \.worker.tenants.weights,
+            .tenants("weights from 0.001 to 1000, such as acme=4,test=0.5") { text in
+                Double(text).flatMap { (0.001...1000).contains($0) ? $0 : nil }
+            }
+        )
+        .help(
+            """
+            Weights of tenants, such as acme=4,test=0.5, in proportion to which they share the capacity of a lane \
+            while several of them wait; 1 for all others.
+            """),
+        Setting(
+            "tenants.maximumInFlight", \.worker.tenants.limits.inFlight,
+            .tenants("numbers from 1 to 1000000, such as acme=100,*=500", anyOther: true) { text in
+                Int(text).flatMap { (1...1_000_000).contains($0) ? $0 : nil }
+            }
+        )
+        .help(
+            """
+            Maximum number of jobs in flight in the cluster by tenant; * stands for each tenant without a number of its \
+            own. Each worker observes an equal part, and at least one job. None by default.
+            """),
+        Setting(
+            "tenants.rate", \.worker.tenants.limits.rates,
+            .tenants("rates from 0.1 to 1000000, such as acme=50,*=200", anyOther: true) { text in
+                Double(text).flatMap { (0.1...1_000_000).contains($0) ? $0 : nil }
+            }
+        )
+        .help(
+            """
+            Maximum number of jobs per second in the cluster by tenant; * stands for each tenant without a rate of its \
+            own. Each worker observes an equal part. None by default.
+            """),
         Setting("tenants.metrics", \.worker.tenants.metrics, .integer(in: 0...1000))
             .help("Number of the busiest tenants that have metrics of their own in each worker; 0 for none."),
         Setting("tenants.reserve", \.worker.consumer.reserve, .integer(in: 0...1000))
@@ -226,21 +253,27 @@ extension ProgramOptions {
     }
 }
 
-extension ValueKind<[String: Double]> {
-    /// A value kind for the weights of tenants.
-    fileprivate static var weights: Self {
-        ValueKind("tenants with weights from 0.001 to 1000, such as acme=4,test=0.5") { text in
-            var weights: [String: Double] = [:]
+extension ValueKind {
+    /// A value kind for a value of each of several tenants.
+    /// - Parameters:
+    ///   - text: The description of the values, after "tenants with".
+    ///   - anyOther: True if the name `*` is allowed.
+    ///   - parse: A function that parses a value; nil if it is invalid.
+    fileprivate static func tenants<Element: CustomStringConvertible & Sendable>(
+        _ text: String, anyOther: Bool = false, _ parse: @escaping @Sendable (String) -> Element?
+    ) -> Self where Value == [String: Element] {
+        ValueKind("tenants with \(text)") { text in
+            var values: [String: Element] = [:]
             for entry in text.split(separator: ",") {
                 let parts = entry.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " } }
-                guard parts.count == 2, Job.isTenant(parts[0]), weights[parts[0]] == nil, let weight = Double(parts[1]),
-                    (0.001...1000).contains(weight)
+                guard parts.count == 2, Job.isTenant(parts[0]) || anyOther && parts[0] == FlowLimiter.Limits.others,
+                    values[parts[0]] == nil, let value = parse(parts[1])
                 else { return nil }
-                weights[parts[0]] = weight
+                values[parts[0]] = value
             }
-            return weights
-        } write: { weights in
-            weights.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ",")
+            return values
+        } write: { values in
+            values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ",")
         }
     }
 }

@@ -7,6 +7,7 @@ import Concurrency
 struct AdmissionQueue<Element: FlowMember> {
     private let window: Int
     private let reserve: Int
+    private let limiter: FlowLimiter?
     private var waiting = FairQueue<Element>()
     /// The size of the messages that wait, in bytes.
     private var waitingBytes = 0
@@ -21,9 +22,11 @@ struct AdmissionQueue<Element: FlowMember> {
     ///   - window: the number of jobs in flight up to which jobs are admitted by turns.
     ///   - reserve: the number of jobs in flight up to which a flow is admitted although the window is full. All flows
     ///     together exceed the window at most by its size.
-    init(window: Int, reserve: Int) {
+    ///   - limiter: the limits of flows; nil for none.
+    init(window: Int, reserve: Int, limiter: FlowLimiter? = nil) {
         self.window = window
         self.reserve = reserve
+        self.limiter = limiter
     }
 
     /// The number of jobs that wait.
@@ -32,7 +35,8 @@ struct AdmissionQueue<Element: FlowMember> {
     /// Adds jobs.
     /// - Returns: the jobs to process now.
     mutating func receive(_ elements: [Element]) -> [Element] {
-        if waiting.isEmpty, elements.count <= window - inFlight {
+        let isLimited = limiter.map { limiter in elements.contains { limiter.isLimited($0.flow.name) } } ?? false
+        if waiting.isEmpty, elements.count <= window - inFlight, !isLimited {
             for run in elements.runs(by: { $0.flow }) { begin(run.count, of: run[run.startIndex].flow.name) }
             return elements
         }
@@ -45,6 +49,7 @@ struct AdmissionQueue<Element: FlowMember> {
     mutating func end(_ elements: some RandomAccessCollection<Element>) -> [Element] {
         for run in elements.runs(by: { $0.flow }) {
             let flow = run[run.startIndex].flow.name
+            limiter?.end(run.count, of: flow)
             let left = (inFlightByFlow[flow] ?? 0) - run.count
             inFlightByFlow[flow] = left > 0 ? left : nil
         }
@@ -52,19 +57,33 @@ struct AdmissionQueue<Element: FlowMember> {
         return waiting.isEmpty ? [] : admit(Set(elements.lazy.map(\.flow.name)))
     }
 
+    /// Admits jobs whose flows are within their limits again.
+    /// - Returns: the jobs to process now.
+    mutating func admitWithinLimits() -> [Element] {
+        var admitted: [Element] = []
+        while inFlight < window, let element = popFirst() { admitted.append(element) }
+        return admitted
+    }
+
+    /// Takes the next job of a flow that is within its limits into the window.
+    private mutating func popFirst() -> Element? {
+        guard let (flow, element) = waiting.popFirst(where: { [limiter] in limiter?.begin($0) ?? true }) else {
+            return nil
+        }
+        begin(1, of: flow)
+        waitingBytes -= element.bytes
+        return element
+    }
+
     /// The window is refilled in portions of a quarter, so that jobs are processed in batches.
     private mutating func admit(_ flows: Set<String?>) -> [Element] {
         var admitted: [Element] = []
         if window - inFlight >= max(1, min(window / 4, waiting.count)) {
-            while inFlight < window, let (flow, element) = waiting.popFirst() {
-                begin(1, of: flow)
-                waitingBytes -= element.bytes
-                admitted.append(element)
-            }
+            while inFlight < window, let element = popFirst() { admitted.append(element) }
         }
         for flow in flows {
-            while inFlight < 2 * window, inFlightByFlow[flow, default: 0] < reserve,
-                let element = waiting.popFirst(of: flow)
+            while inFlight < 2 * window, inFlightByFlow[flow, default: 0] < reserve, waiting.hasElements(of: flow),
+                limiter?.begin(flow) ?? true, let element = waiting.popFirst(of: flow)
             {
                 begin(1, of: flow)
                 waitingBytes -= element.bytes
@@ -116,6 +135,85 @@ struct AdmissionQueue<Element: FlowMember> {
         inFlight += count
         admittedCount += count
         inFlightByFlow[flow, default: 0] += count
+    }
+}
+
+/// The limits of flows, such as tenants. Each member of a cluster observes an equal part of the limits.
+public final class FlowLimiter: Sendable {
+    /// The limits of all members together. Flows without a name have none.
+    public struct Limits: Hashable, Sendable {
+        /// The maximum number of jobs in flight by flow.
+        public var inFlight: [String: Int] = [:]
+        /// The maximum number of jobs per second by flow.
+        public var rates: [String: Double] = [:]
+
+        /// The name that stands for all flows without limits of their own.
+        public static let others = "*"
+
+        /// Creates limits that limit nothing.
+        public init() {}
+
+        /// True if no flow is limited.
+        public var isEmpty: Bool { inFlight.isEmpty && rates.isEmpty }
+
+        fileprivate func inFlight(of flow: String) -> Int? { inFlight[flow] ?? inFlight[Self.others] }
+        fileprivate func rate(of flow: String) -> Double? { rates[flow] ?? rates[Self.others] }
+    }
+
+    private struct State {
+        var members = 1
+        var inFlight: [String: Int] = [:]
+        var buckets: [String: TokenBucket] = [:]
+    }
+
+    private let limits: Limits
+    private let state = Lock(State())
+    /// The part of a second whose jobs may begin at once.
+    private static let burst = 0.2
+    /// The number of token buckets above which full ones are discarded.
+    private static let mostBuckets = 1000
+
+    /// Creates a limiter for a single member.
+    public init(_ limits: Limits) { self.limits = limits }
+
+    /// Sets the number of members that share the limits, at least 1.
+    public func setMembers(_ count: Int) { state.withLock { $0.members = max(1, count) } }
+
+    /// True if there is a limit for a flow.
+    func isLimited(_ flow: String?) -> Bool {
+        guard let flow else { return false }
+        return limits.inFlight(of: flow) != nil || limits.rate(of: flow) != nil
+    }
+
+    /// Begins a job of a flow, if it is within its limits.
+    func begin(_ flow: String?, at now: ContinuousClock.Instant = .now) -> Bool {
+        guard let flow, isLimited(flow) else { return true }
+        return state.withLock { state in
+            let count = state.inFlight[flow, default: 0]
+            // Each member may process at least one job.
+            if let most = limits.inFlight(of: flow), count >= max(1, most / state.members) { return false }
+            if let rate = limits.rate(of: flow).map({ $0 / Double(state.members) }) {
+                if state.buckets.count > Self.mostBuckets {
+                    state.buckets = state.buckets.filter { !$0.value.isFull(at: now) }
+                }
+                var bucket = state.buckets[flow] ?? TokenBucket(rate: rate, burst: rate * Self.burst, now: now)
+                if bucket.rate != rate { bucket = TokenBucket(rate: rate, burst: rate * Self.burst, now: now) }
+                let wait = bucket.take(at: now)
+                state.buckets[flow] = bucket
+                if wait != nil { return false }
+            }
+            if limits.inFlight(of: flow) != nil { state.inFlight[flow] = count + 1 }
+            return true
+        }
+    }
+
+    /// Ends jobs of a flow.
+    func end(_ count: Int, of flow: String?) {
+        guard let flow, limits.inFlight(of: flow) != nil else { return }
+        state.withLock { state in
+            let left = state.inFlight[flow, default: 0] - count
+            state.inFlight[flow] = left > 0 ? left : nil
+        }
     }
 }
 

@@ -86,6 +86,11 @@ public final class JobConsumer: Sendable {
             return spilled
         }
 
+        /// Admits jobs whose flows are within their limits again.
+        mutating func admitWithinLimits() -> [JobDelivery] {
+            queues.keys.flatMap { queues[$0]?.admitWithinLimits() ?? [] }
+        }
+
         /// Drops the jobs of these partitions (nil for all) that wait to be processed.
         /// - Returns: their number.
         mutating func dropWaiting(of partitions: [TopicPartition]?) -> Int {
@@ -98,6 +103,8 @@ public final class JobConsumer: Sendable {
         }
     }
 
+    /// The time between two looks for jobs whose flows are within their limits again.
+    private static let limitInterval = Duration.milliseconds(50)
     /// The time that leaving the group may take.
     private static let leaveTimeout = Duration.seconds(5)
 
@@ -109,11 +116,14 @@ public final class JobConsumer: Sendable {
     let consumer = Lock<Consumer?>(nil)
     private let commits: any OffsetCommitter
     private let committer = Lock<Task<Void, Never>?>(nil)
+    /// The task that admits jobs of limited flows.
+    private let admitter = Lock<Task<Void, Never>?>(nil)
     /// The event that opens when the group has assigned partitions to this consumer for the first time.
     let assignment = AsyncEvent()
     let onEnd: @Sendable (KafkaError) -> Void
     let flow: @Sendable (ConsumedRecord) -> Flow
     let receive: @Sendable ([JobDelivery]) -> Void
+    private let limiter: FlowLimiter?
     private let spill: @Sendable ([JobDelivery]) -> Void
 
     /// Creates a consumer.
@@ -123,6 +133,7 @@ public final class JobConsumer: Sendable {
     ///   - onEnd: the callback for an error that ends the membership in the group, for example if another member uses
     ///     the same `group.instance.id`.
     ///   - flow: the flow of a record. Flows share the window of a partition in proportion to their weights.
+    ///   - limiter: the limits of flows; nil for none.
     ///   - receive: the receiver of record batches, called on any thread. It must not block, and every record must be
     ///     ended or returned to the queue.
     ///   - spill: the receiver of records to move to another topic, with the same obligations.
@@ -131,6 +142,7 @@ public final class JobConsumer: Sendable {
         log: Log, metrics: Metrics,
         onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in },
         flow: @escaping @Sendable (ConsumedRecord) -> Flow = { _ in Flow() },
+        limiter: FlowLimiter? = nil,
         receive: @escaping @Sendable ([JobDelivery]) -> Void,
         spill: @escaping @Sendable ([JobDelivery]) -> Void = { _ in }
     ) {
@@ -138,6 +150,7 @@ public final class JobConsumer: Sendable {
         self.commits = commits
         self.onEnd = onEnd
         self.flow = flow
+        self.limiter = limiter
         self.log = log
         self.things = things
         self.metrics = DeliveryMetrics(metrics, of: things)
@@ -174,6 +187,16 @@ public final class JobConsumer: Sendable {
             }
         }
         committer.withLock { $0 = task }
+        if limiter != nil {
+            let task = Task {
+                while !Task.isCancelled {
+                    await Task.sleepUnlessCancelled(for: Self.limitInterval)
+                    let admitted = state.withLock { $0.isDraining ? [] : $0.admitWithinLimits() }
+                    if !admitted.isEmpty { receive(admitted) }
+                }
+            }
+            admitter.withLock { $0 = task }
+        }
     }
 
     /// Stops receiving and beginning jobs, waits up to `grace` for jobs that have begun, commits, and leaves the group.
@@ -186,6 +209,7 @@ public final class JobConsumer: Sendable {
         }
         await close(nil, within: grace)
         committer.withLock { $0 }?.cancel()
+        admitter.withLock { $0 }?.cancel()
         let (left, drained) = state.withLock { state in
             let left = state.ledger.begun(in: nil)
             return (
@@ -306,7 +330,8 @@ public final class JobConsumer: Sendable {
             let credit = state.withLock { state in
                 let credit = state.ledger.open(assignment, committed: offset, map: map)
                 if state.ledger.isCurrent(assignment) {
-                    state.queues[assignment] = AdmissionQueue(window: options.window, reserve: options.reserve)
+                    state.queues[assignment] = AdmissionQueue(
+                        window: options.window, reserve: options.reserve, limiter: limiter)
                 }
                 return credit
             }

@@ -18,6 +18,8 @@ final class Heartbeat: Sendable {
     private let entry: Lock<WorkerInfo>
     private let task = Lock<Task<Void, Never>?>(nil)
     private let errors: ToleratedErrors
+    /// The limits that the registered workers share; nil for none.
+    private let limiter: FlowLimiter?
 
     /// - Parameters:
     ///   - redis: The Redis client. The caller closes it.
@@ -25,8 +27,9 @@ final class Heartbeat: Sendable {
     ///   - errors: The log and counter of failed heartbeats.
     init(
         _ redis: RedisClient, _ options: HeartbeatOptions, session: Duration, topics: Topics, threads: Int,
-        errors: ToleratedErrors
+        limiter: FlowLimiter? = nil, errors: ToleratedErrors
     ) {
+        self.limiter = limiter
         registry = WorkerRegistry(redis)
         self.errors = errors
         self.options = options
@@ -44,7 +47,10 @@ final class Heartbeat: Sendable {
     func start() {
         let signing = Task {
             while !Task.isCancelled {
-                await errors.tolerating { try await registry.register(entry.withLock { $0 }, for: life) }
+                await errors.tolerating {
+                    try await registry.register(entry.withLock { $0 }, for: life)
+                    if let limiter { limiter.setMembers(try await registry.expiries().count) }
+                }
                 await Task.sleepUnlessCancelled(for: options.interval)
             }
         }
