@@ -69,6 +69,19 @@ import Testing
         #expect(queue.count == 96)
     }
 
+    @Test func aQueueThatEndsReleasesItsPartOfTheLimits() {
+        var limits = FlowLimiter.Limits()
+        limits.inFlight["a"] = 5
+        let limiter = FlowLimiter(limits)
+        var (old, new) = (
+            AdmissionQueue<Element>(window: 16, reserve: 2, limiter: limiter),
+            AdmissionQueue<Element>(window: 16, reserve: 2, limiter: limiter)
+        )
+        #expect(old.receive(elements(10, "a")).count == 5 && new.receive(elements(10, "a")).isEmpty)
+        old.releaseLimits()
+        #expect(new.admitWithinLimits().count == 5)
+    }
+
     @Test func everyLimitedRecordIsAdmittedOnce() {
         var limits = FlowLimiter.Limits()
         (limits.inFlight, limits.rates) = (["*": 2], ["0": 1_000_000])

@@ -57,6 +57,11 @@ struct AdmissionQueue<Element: FlowMember> {
         return waiting.isEmpty ? [] : admit(Set(elements.lazy.map(\.flow.name)))
     }
 
+    /// Ends the jobs in flight towards the limits of their flows, because their partition is no longer processed here.
+    func releaseLimits() {
+        for (flow, count) in inFlightByFlow { limiter?.end(count, of: flow) }
+    }
+
     /// Admits jobs whose flows are within their limits again.
     /// - Returns: the jobs to process now.
     mutating func admitWithinLimits() -> [Element] {

@@ -97,6 +97,7 @@ public final class JobConsumer: Sendable {
             var dropped = 0
             for (assignment, queue) in queues where partitions?.contains(assignment.partition) ?? true {
                 dropped += queue.count
+                queue.releaseLimits()
                 queues[assignment] = nil
             }
             return dropped
