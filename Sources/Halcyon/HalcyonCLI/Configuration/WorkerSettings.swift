@@ -1,4 +1,5 @@
 import Formats
+import HalcyonCluster
 import HalcyonModel
 import HalcyonWorker
 import ProgramSettings
