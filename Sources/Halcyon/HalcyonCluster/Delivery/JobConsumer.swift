@@ -37,6 +37,8 @@ public final class JobConsumer: Sendable {
         var ledger: OffsetTracker
         /// The jobs that wait to be processed, and the number in flight.
         var queues: [OffsetTracker.Assignment: AdmissionQueue<JobDelivery>] = [:]
+        /// The rule for jobs to hold; nil if none are held.
+        var isHeld: (@Sendable (JobDelivery) -> Bool)?
         var isDraining = false
         /// True if jobs are received beyond the window.
         var looksAhead = false
@@ -61,6 +63,16 @@ public final class JobConsumer: Sendable {
                 admitted += queues[run[run.startIndex].entry.assignment]?.end(run) ?? []
             }
             return admitted
+        }
+
+        /// The time since which a record has held back the offset to commit, of the partition where that is longest;
+        /// nil without such records. Records that are held do not count.
+        var heldBackSince: ContinuousClock.Instant? {
+            let held = Dictionary(
+                queues.map { ($0.key.partition, $0.value.held) }, uniquingKeysWith: { $0 + $1 })
+            return ledger.heldBackSince { offset, partition in
+                held[partition]?.contains { $0.entry.offset == offset } ?? false
+            }
         }
 
         /// Drops the jobs of these partitions (nil for all) that wait to be processed.
@@ -90,6 +102,7 @@ public final class JobConsumer: Sendable {
     let assignment = AsyncEvent()
     let onEnd: @Sendable (KafkaError) -> Void
     let flow: @Sendable (ConsumedRecord) -> Flow
+    private let hold: @Sendable () -> (@Sendable (JobDelivery) -> Bool)?
     let receive: @Sendable ([JobDelivery]) -> Void
 
     /// Creates a consumer.
@@ -99,6 +112,8 @@ public final class JobConsumer: Sendable {
     ///   - onEnd: the callback for an error that ends the membership in the group, for example if another member uses
     ///     the same `group.instance.id`.
     ///   - flow: the flow of a record. Flows share the window of a partition in proportion to their weights.
+    ///   - hold: the current rule for records to hold: they are not processed until they are released; nil to hold none.
+    ///     It is called once at the start and by ``updateHold()``.
     ///   - receive: the receiver of record batches, called on any thread. It must not block, and every record must be
     ///     ended or returned to the queue.
     public init(
@@ -106,12 +121,14 @@ public final class JobConsumer: Sendable {
         log: Log, metrics: Metrics,
         onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in },
         flow: @escaping @Sendable (ConsumedRecord) -> Flow = { _ in Flow() },
+        hold: @escaping @Sendable () -> (@Sendable (JobDelivery) -> Bool)? = { nil },
         receive: @escaping @Sendable ([JobDelivery]) -> Void
     ) {
         self.options = options
         self.commits = commits
         self.onEnd = onEnd
         self.flow = flow
+        self.hold = hold
         self.log = log
         self.things = things
         self.metrics = DeliveryMetrics(metrics, of: things)
@@ -131,6 +148,7 @@ public final class JobConsumer: Sendable {
     public func start(
         topics: [String], properties: [String: String], events: ClientCallbacks
     ) async throws(KafkaError) {
+        updateHold()
         let started = try await Consumer.start(
             topics: topics, properties: properties, handler: self, events: events)
         consumer.withLock { $0 = started }
@@ -209,6 +227,17 @@ public final class JobConsumer: Sendable {
 
     // MARK: Records
 
+    /// Applies the current rule for records to hold. Records that are released are processed, and those in flight
+    /// continue.
+    public func updateHold() {
+        let released = state.withLock { state in
+            let rule = hold()
+            state.isHeld = rule
+            return state.queues.keys.compactMap { state.queues[$0]?.hold(where: rule) }
+        }
+        for admitted in released where !admitted.isEmpty { receive(admitted) }
+    }
+
     func onRevocation(_ entry: OffsetTracker.Entry, _ body: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.ledger.onRevocation(entry, body) }) { body() }
     }
@@ -266,7 +295,8 @@ public final class JobConsumer: Sendable {
             let credit = state.withLock { state in
                 let credit = state.ledger.open(assignment, committed: offset, map: map)
                 if state.ledger.isCurrent(assignment) {
-                    state.queues[assignment] = AdmissionQueue(window: options.window, reserve: options.reserve)
+                    state.queues[assignment] = AdmissionQueue(
+                        window: options.window, reserve: options.reserve, isHeld: state.isHeld)
                 }
                 return credit
             }

@@ -78,11 +78,14 @@ final class JobPipeline: Sendable {
                 try await persist(ready, of: job)
                 return ready
             }
-            return try await cancellations.activeJobs.run(job.identity, until: job.deadlineInstant) { [self] active in
+            let work = ActiveJob.Work(job: job, attempt: attempt, isWaiting: false)
+            return try await cancellations.activeJobs.run(job.identity, work, until: job.deadlineInstant) {
+                [self] active in
                 delivery.onRevocation { active.cancel(.revoked) }
                 try await cancellations.checkSuperseded(job.identity)
                 let tagVersions = await tags.versions(of: job)
                 let start = StartNotifier(delivery, job, attempt, publisher, progress)
+                active.follow(start)
                 let ready = try await start.notifying {
                     try await job.firstSource(cached, lookup) { source, cached in
                         let resolved = try await resolver.resolve(source, cached, start)
@@ -119,7 +122,7 @@ final class JobPipeline: Sendable {
         var attempts = JobAttempts(job)
         do {
             if let retry = job.retry {
-                try await wait(for: retries.remaining(retry), job, delivery)
+                try await wait(for: retries.remaining(retry), job, after: attempts.number, delivery)
                 attempts.restartClock()
             }
             attempts.queued(job)
@@ -155,7 +158,7 @@ final class JobPipeline: Sendable {
                 case .later(let topic, let seconds): return .postponed(failed, topic: topic, after: seconds)
                 case .now(let seconds):
                     report.willRetry(job, failed, after: seconds)
-                    try await wait(for: seconds, job, delivery)
+                    try await wait(for: seconds, job, after: attempts.number, delivery)
                 }
             }
         } catch {
@@ -164,11 +167,15 @@ final class JobPipeline: Sendable {
     }
 
     /// Waits before an attempt.
+    /// - Parameter attempt: The number of the last attempt.
     /// - Throws: ``JobCancellationReason`` or `CancellationError`.
-    func wait(for seconds: Double, _ job: JobContext, _ delivery: JobDelivery) async throws {
+    func wait(
+        for seconds: Double, _ job: JobContext, after attempt: Int, _ delivery: JobDelivery
+    ) async throws {
         guard seconds > 0 else { return }
         guard delivery.release() else { throw JobCancellationReason.revoked }
-        try await cancellations.activeJobs.run(job.identity, until: job.deadlineInstant) { active in
+        let work = ActiveJob.Work(job: job, attempt: attempt, isWaiting: true)
+        try await cancellations.activeJobs.run(job.identity, work, until: job.deadlineInstant) { active in
             delivery.onRevocation { active.cancel(.revoked) }
             try await Task.sleep(for: .seconds(seconds))
         }
