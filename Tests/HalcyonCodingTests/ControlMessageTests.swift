@@ -13,7 +13,7 @@ import Testing
     }
 
     static let messages: [(json: String, message: ControlMessage)] = [
-        (#"{"cancel":"article-17-hero"}"#, .cancel("article-17-hero")),
+        (#"{"cancel":"article-17-hero"}"#, .cancel(.job("article-17-hero"))),
         (
             #"{"purge":{"source":"https://example.org/cat.jpg"}}"#,
             .purge(Purge(.source(try! Source("https://example.org/cat.jpg"))))
@@ -22,6 +22,21 @@ import Testing
         (#"{"purge":{"tag":"a"},"time":1764115200000001}"#, .purge(Purge(.tag("a")), at: 1_764_115_200_000_001)),
         (#"{"purge":{"key":"\#(SampleEvents.key)"}}"#, .purge(Purge(.key(key)))),
         (#"{"preset":"card"}"#, .preset("card")),
+        (#"{"cancel":{"tenant":"shop-7"}}"#, .cancel(.tenant("shop-7"))),
+        (#"{"cancel":{"tag":"article-17","tenant":"shop-7"}}"#, .cancel(.tag("article-17", of: "shop-7"))),
+        (#"{"cancel":{"tag":"a"}}"#, .cancel(.tag("a"))),
+        (
+            #"{"cancel":{"source":"https://example.org/cat.jpg","tenant":"shop-7"}}"#,
+            .cancel(.source(try! Source("https://example.org/cat.jpg"), of: "shop-7"))
+        ),
+        (#"{"pause":{"lane":"low"}}"#, .pause(.lane(.low))),
+        (#"{"pause":{"tenant":"acme"},"time":1764115200000001}"#, .pause(.tenant("acme"), at: 1_764_115_200_000_001)),
+        (#"{"resume":{"lane":"high"},"time":1764115200000001}"#, .resume(.lane(.high), at: 1_764_115_200_000_001)),
+        (#"{"list":{"reply":"b0-_Z"}}"#, .list(JobListRequest(reply: "b0-_Z"))),
+        (
+            #"{"list":{"reply":"x","limit":7,"tenant":"acme","lane":"normal"}}"#,
+            .list(JobListRequest(reply: "x", limit: 7, tenant: "acme", lane: .normal))
+        ),
     ]
 
     @Test(arguments: messages)
@@ -50,7 +65,7 @@ import Testing
     }
 
     @Test func ignoresUnknownMembersAndReportsUnknownMessages() throws {
-        #expect(try Self.read(#"{"cancel":"a","reason":"bored","at":[1]}"#) == .cancel("a"))
+        #expect(try Self.read(#"{"cancel":"a","reason":"bored","at":[1]}"#) == .cancel(.job("a")))
         #expect(
             try Self.read(#"{"purge":{"tag":"a","tenant":null,"softly":true}}"#) == .purge(Purge(.tag("a"))))
         for json in ["{}", #"{"drain":{"worker":"w-1"}}"#] {
@@ -64,9 +79,12 @@ import Testing
         ("", "expected JSON, found nothing"), ("[]", "expected an object"),
         (#"{"cancel":""}"#, "cancel: expected 1 to 128 characters"),
         (#"{"cancel":7}"#, "cancel: expected a string"), (#"{"cancel":null}"#, "cancel: expected a string"),
-        (#"{"cancel":"a","purge":{"tag":"b"}}"#, "expected one of cancel, purge and preset, found 2"),
+        (
+            #"{"cancel":"a","purge":{"tag":"b"}}"#,
+            "expected one of cancel, purge, preset, pause, resume and list, found 2"
+        ),
         (#"{"cancel":"a","cancel":"b"}"#, "cancel: duplicate name"),
-        (#"{"preset":"card","cancel":"a"}"#, "expected one of cancel, purge and preset, found 2"),
+        (#"{"preset":"card","cancel":"a"}"#, "expected one of cancel, purge, preset, pause, resume and list, found 2"),
         (#"{"preset":""}"#, "preset: expected the name of a preset"),
         (#"{"purge":{}}"#, "purge: expected one of source, tag and key, or tenant alone"),
         (
@@ -82,6 +100,19 @@ import Testing
         (#"{"purge":{"source":"http://"}}"#, "purge.source: "),
         (#"{"purge":{"tag":"a","tenant":"a b"}}"#, "purge.tenant: expected 1 to 64 letters"),
         (#"{"purge":"a"}"#, "purge: expected an object"),
+        (#"{"cancel":{}}"#, "cancel: expected one of source and tag, or tenant alone"),
+        (#"{"cancel":{"tag":"a","source":"http://h/a"}}"#, "cancel: expected one of source and tag, or tenant alone"),
+        (
+            #"{"cancel":{"tags":"a","tenant":"t"}}"#,
+            "cancel.tags: expected nothing else in a cancellation of all jobs of a tenant"
+        ),
+        (#"{"cancel":{"tenant":"a b"}}"#, "cancel.tenant: expected 1 to 64 letters"),
+        (#"{"pause":{}}"#, "pause: expected one of lane and tenant"),
+        (#"{"pause":{"lane":"low","tenant":"t"}}"#, "pause: expected one of lane and tenant"),
+        (#"{"resume":{"lane":"slow"}}"#, "resume.lane: "), (#"{"pause":"low"}"#, "pause: expected an object"),
+        (#"{"list":{}}"#, "list.reply: expected 1 to 64 letters"),
+        (#"{"list":{"reply":"a:b"}}"#, "list.reply: expected 1 to 64 letters"),
+        (#"{"list":{"reply":"a","limit":1001}}"#, "list.limit: "),
     ])
     func rejectsInvalidMessagesWithReason(json: String, reason: String) {
         #expect { try Self.read(json) } throws: { error in

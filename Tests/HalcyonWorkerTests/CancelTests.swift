@@ -27,7 +27,7 @@ import Testing
         let origin = Self.stallingOrigin()
         try await WorkerFixture.with { cluster in
             try await cluster.submit(Self.job("a", origin, #","metadata":7"#))
-            try await cluster.publish(.cancel("a"))
+            try await cluster.publish(.cancel(.job("a")))
             try await cluster.withWorker {
                 let end = try await cluster.events.terminal(of: "a")
                 #expect(end.kind == "cancelled" && (end.data["job"] as? [String: Any])?["metadata"] as? Int == 7)
@@ -36,7 +36,7 @@ import Testing
                 // The id can be reused.
                 try await Task.sleep(for: .milliseconds(5))
                 try await cluster.submit(#"{"id":"b","source":"initials:B","width":8,"height":8}"#)
-                try await cluster.publish(.cancel("b"))
+                try await cluster.publish(.cancel(.job("b")))
                 try await Task.sleep(for: .milliseconds(5))
                 try await cluster.submit(#"{"id":"a","source":"initials:A","width":8,"height":8}"#)
                 try await until("the second job ends") { cluster.events.terminal.filter { $0.jobID == "a" }.count == 2 }
@@ -58,12 +58,12 @@ import Testing
                 let ids = ["a", "b", "c"]
                 for id in ids { try await cluster.submit(Self.job(id, origin)) }
                 try await until("the transfer has started") { origin.requests.count == 1 }
-                try await cluster.publish(.cancel("a"))
+                try await cluster.publish(.cancel(.job("a")))
                 #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
                 // Other jobs still wait for the transfer.
                 try await Task.sleep(for: .milliseconds(300))
                 #expect(origin.cuts == 0)
-                for id in ids.dropFirst() { try await cluster.publish(.cancel(id)) }
+                for id in ids.dropFirst() { try await cluster.publish(.cancel(.job(id))) }
                 for id in ids.dropFirst() {
                     #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
                 }
@@ -88,7 +88,7 @@ import Testing
                 let ids = (0..<16).map { "\($0)" }
                 for id in ids { try await cluster.submit(Self.job(id, origin)) }
                 try await until("the transfer has started") { origin.requests.count == 1 }
-                for id in ids.dropFirst(8) { try await cluster.publish(.cancel(id)) }
+                for id in ids.dropFirst(8) { try await cluster.publish(.cancel(.job(id))) }
                 for id in ids.dropFirst(8) {
                     #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
                 }
@@ -156,7 +156,7 @@ import Testing
                     #"{"id":"equal","source":"initials:N","width":8,"height":8,"slot":"cell","generation":2}"#)
                 #expect(try await cluster.events.terminal(of: "equal").kind == "ready")
                 #expect(!cluster.events.terminal.contains { $0.jobID == "tenant" })
-                try await cluster.publish(.cancel("tenant"))
+                try await cluster.publish(.cancel(.job("tenant")))
                 #expect(try await cluster.events.terminal(of: "tenant").kind == "cancelled")
                 try await Self.expectOneTerminalEvent(cluster, of: "old 0", "old 7", "new", "late", "tenant")
             }

@@ -26,7 +26,7 @@ import Testing
             }
             // They wait in the topic until the next worker receives them together.
             for number in 1...100 { try await cluster.submit(message(number)) }
-            for number in [20, 45, 70, 95] { try await cluster.publish(.cancel("cancelled-\(number)")) }
+            for number in [20, 45, 70, 95] { try await cluster.publish(.cancel(.job("cancelled-\(number)"))) }
             try await cluster.withWorker {
                 func terminalEvents(_ prefix: String, _ count: Int) async throws -> [EventLog.Entry] {
                     try await until("all \(prefix) jobs have ended") {

@@ -162,7 +162,7 @@ import Testing
             } _: {
                 await cluster.redis.stop()
                 try await cluster.submit(Self.job("a"))
-                try await cluster.publish(.cancel("a"))
+                try await cluster.publish(.cancel(.job("a")))
                 #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
             }
         }

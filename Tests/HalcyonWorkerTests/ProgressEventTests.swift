@@ -129,7 +129,7 @@ import Testing
                 try await until("both jobs have progress events") {
                     ["a", "b"].allSatisfy { !Self.progress(cluster, of: $0).isEmpty }
                 }
-                try await cluster.publish(.cancel("a"))
+                try await cluster.publish(.cancel(.job("a")))
                 #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
                 try await Task.sleep(for: .seconds(1))
                 for id in ["a", "b"] {
@@ -138,7 +138,7 @@ import Testing
                     #expect(received == [1000] || received == [0, 1000])
                 }
                 #expect(cluster.events.all.last { $0.jobID == "a" }?.kind == "cancelled")
-                try await cluster.publish(.cancel("b"))
+                try await cluster.publish(.cancel(.job("b")))
                 _ = try await cluster.events.terminal(of: "b")
             }
         }

@@ -164,11 +164,11 @@ import Testing
                 try await until("the upload has started") { target.requests.count == 1 }
                 // The second upload waits for a permit.
                 try await cluster.submit(job("b", at: target.url("/b")))
-                try await cluster.publish(.cancel("a"))
+                try await cluster.publish(.cancel(.job("a")))
                 #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
                 try await until("the upload is aborted") { target.cuts == 1 }
                 try await until("the next upload has started") { target.requests.count == 2 }
-                try await cluster.publish(.cancel("b"))
+                try await cluster.publish(.cancel(.job("b")))
                 #expect(try await cluster.events.terminal(of: "b").kind == "cancelled")
             }
         }

@@ -325,7 +325,7 @@ import Testing
                         + "waiting")
                 let letters = try await cluster.deadLetters(atLeast: 1).compactMap(DeadLetter.init)
                 #expect(letters.count == 1 && slow.requests.count == 1)
-                try await cluster.publish(.cancel("hold"))
+                try await cluster.publish(.cancel(.job("hold")))
                 #expect(try await cluster.events.terminal(of: "hold").kind == "cancelled")
             }
         }

@@ -68,7 +68,7 @@ import Testing
                 }
                 try await cluster.submit(job("cancelled", #""notBefore":3000"#))
                 try await until("the job waits") { Self.scheduled(metrics) == 1 }
-                try await cluster.publish(.cancel("cancelled"))
+                try await cluster.publish(.cancel(.job("cancelled")))
                 #expect(try await cluster.events.terminal(of: "cancelled").kind == "cancelled")
                 // The deadline is absolute, and before the start.
                 let soon = Timestamp(seconds: Timestamp.now.seconds + 1).rfc3339

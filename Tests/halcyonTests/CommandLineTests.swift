@@ -6,7 +6,8 @@ import Testing
 /// Commands that need no server: help, usage errors, keys, completions.
 @Suite struct CommandLineTests {
     static let commands = [
-        "dev", "worker", "submit", "get", "key", "events", "render", "cancel", "purge", "trim", "topics create",
+        "dev", "worker", "submit", "get", "key", "events", "render", "jobs", "cancel", "pause", "resume", "purge",
+        "trim", "topics create",
         "topics list", "dead list", "dead show", "dead replay", "doctor",
         "health", "bench", "config",
         "completions",
@@ -110,7 +111,7 @@ import Testing
             ("submit initials:JD --header a:1", "--header: supported only for http and https sources"),
             ("render initials:JD -o /dev/null --header a:1", "--header: supported only for http and https sources"),
             ("submit https://example.org/ --reload --only-if-cached", "reload and onlyIfCached cannot be combined"),
-            ("cancel", "JOB"),
+            ("cancel", "nothing to cancel"),
             ("purge", "nothing to purge; give one of --source, --tag and --key"),
             (
                 "purge --tag a --source https://example.org/",

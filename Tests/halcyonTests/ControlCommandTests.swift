@@ -76,6 +76,67 @@ import Testing
                 .contains("Redis at redis://127.0.0.1:1"))
     }
 
+    @Test func cancelsByAttribute() async throws {
+        let url = cluster.url("coffee.jpg")
+        let outcomes: [([String], String)] = [
+            (["--tag", "x", "--tenant", "t"], "jobs of tenant t with tag x: cancellation requested\n"),
+            (["--source", url, "--tenant", "t"], "jobs of tenant t with source \(url): cancellation requested\n"),
+            (["--tag", "none"], "jobs without a tenant with tag none: cancellation requested\n"),
+            (["--tenant", "t"], "jobs of tenant t: cancellation requested\n"),
+        ]
+        for (options, output) in outcomes {
+            #expect(try await run(["cancel"] + options).expect(0).output == output)
+        }
+        let json = try await cluster.run("cancel", "--tenant", "t", "--json").expect(0).json()[0]
+        #expect(json.at("jobs", "tenant") == "t" && json.at("outcome") == "told")
+        for (options, message) in [
+            ([], "nothing to cancel"), (["a", "--tenant", "t"], "ids cannot be combined"),
+            (["--tag", "a", "--source", url], "--source and --tag cannot be combined"),
+        ] {
+            #expect(try await run(["cancel"] + options).expect(2).errors.contains(message))
+        }
+    }
+
+    @Test func pausesAndResumesATenant() async throws {
+        #expect(
+            try await cluster.run("pause", "--tenant", "paused").expect(0).output.hasPrefix(
+                "tenant paused: paused since "))
+        #expect(try await cluster.run("pause", "--list").expect(0).output.contains("tenant paused: paused since "))
+        let paused = try await cluster.run("pause", "--list", "--json").expect(0).json()
+        #expect(paused.contains { $0.at("tenant") == "paused" && $0.at("since") != nil })
+        // The job is submitted after the worker knows of the pause, because its own message comes later.
+        let url = cluster.url("coffee.jpg")
+        try await run(["submit", url, "--id", "held", "--width", "31", "--tenant", "paused"]).expect(0)
+        try await run(["submit", url, "--width", "31", "--tenant", "free", "--wait"]).expect(0)
+        #expect(try await run(["get", url, "--width", "31", "--tenant", "paused", "--head"]).exit != .code(0))
+        #expect(try await cluster.run("resume", "--tenant", "paused").expect(0).output == "tenant paused: resumed\n")
+        try await until("the job has ended") {
+            try await run(["get", url, "--width", "31", "--tenant", "paused", "--head"]).exit == .code(0)
+        }
+        #expect(try await cluster.run("resume", "--tenant", "paused").expect(3).errors.contains("is not paused"))
+        for options in [[], ["--lane", "low", "--tenant", "t"], ["--lane", "slow"]] {
+            try await run(["pause"] + options).expect(2)
+            try await run(["resume"] + options).expect(2)
+        }
+        try await run(["pause", "--list", "--lane", "low"]).expect(2)
+    }
+
+    @Test func listsJobsInFlight() async throws {
+        let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
+        try await run(["submit", origin.url("/slow"), "--id", "slow", "--tenant", "listed"]).expect(0)
+        try await until("the job is listed") {
+            try await run(["jobs", "--tenant", "listed", "--json"]).expect(0).output.contains(#""id":"slow""#)
+        }
+        let text = try await cluster.run("jobs", "--tenant", "listed").expect(0).output
+        #expect(text.contains("slow  normal  ") && text.hasSuffix("1 of 1 job in flight on 1 worker\n"), "\(text)")
+        #expect(try await cluster.run("jobs", "--lane", "low", "--tenant", "listed", "--json").expect(0).output.isEmpty)
+        try await cluster.run("cancel", "--tenant", "listed").expect(0)
+        try await until("the job is cancelled") {
+            try await run(["jobs", "--tenant", "listed", "--json"]).expect(0).output.isEmpty
+        }
+        try await origin.stop()
+    }
+
     @Test func reportsASupersededJob() async throws {
         let url = cluster.url("coffee.jpg")
         let generation = ["--tenant", "slots", "--slot", "cell", "--generation"]

@@ -142,7 +142,7 @@ final class Traffic: Sendable {
     /// Cancels the jobs with this id.
     func cancel(_ id: String) async throws {
         try await producer.attempt { [topics] producer throws(KafkaError) in
-            try await ControlPublisher(producer, topics: topics).publish(.cancel(id))
+            try await ControlPublisher(producer, topics: topics).publish(.cancel(.job(id)))
         }
     }
 }

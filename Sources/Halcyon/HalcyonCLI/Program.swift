@@ -35,7 +35,8 @@ enum Program {
     private static let subcommands: [any Subcommand.Type] = [
         DevCommand.self, WorkerCommand.self, GatewayCommand.self, SubmitCommand.self, GetCommand.self, KeyCommand.self,
         EventsCommand.self,
-        RenderCommand.self, CancelCommand.self, PurgeCommand.self, TrimCommand.self, RerenderCommand.self,
+        RenderCommand.self, JobsCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
+        PurgeCommand.self, TrimCommand.self, RerenderCommand.self,
     ]
     private static let groups = [
         BatchCommands.group, PresetCommands.group, TopicsCommands.group, DeadLetterCommands.group,

@@ -112,6 +112,9 @@ public final class Gateway: Sendable {
                 options: options.render)
             let purge = PurgeRoutes(
                 purging: PurgeService(redis, store, producer, topics: options.topics), reader: options.reader, log: log)
+            let controlRoutes = ControlRoutes(
+                control: control, pauses: PauseService(PauseStore(redis, topics: options.topics), control),
+                lister: JobLister(redis, control), reader: options.reader, log: log)
             let presetRoutes = PresetRoutes(
                 presets: presets.catalog, service: presets.service(control), reader: reader, log: log)
             let dead = DeadLetterRoutes(deadLetters: deadLetters, producer: producer)
@@ -124,7 +127,7 @@ public final class Gateway: Sendable {
                 })
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
-                    + presetRoutes.all + dead.all + cluster.all
+                    + controlRoutes.all + presetRoutes.all + dead.all + cluster.all
                     + DocumentRoutes.all + DashboardRoutes.all,
                 authenticator: Authenticator(options.access), log: log, metrics: metrics, tracer: tracer)
             let chain = MiddlewareChain(

@@ -23,6 +23,7 @@ public final class Worker: Sendable {
     private let batches: BatchLog
     private let tracker: BatchTracker
     private let presets: PresetCatalog
+    private let pauses: PauseReplica
     /// The task that listens for newer generations of display slots.
     private let slotListener: Task<Void, Never>
     private let results: ResultCache
@@ -76,6 +77,7 @@ public final class Worker: Sendable {
             await worker.transactional?.start()
             // The return of a static member causes no rebalance.
             if options.staticMember == nil { await worker.heartbeat.waitUntilSessionsExpire(log: log) }
+            await worker.pauses.start { [weak worker] in worker?.consumer.updateHold() }
             try await worker.consumer.start(
                 topics: options.topics.taken,
                 properties: options.kafka.worker(
@@ -176,8 +178,10 @@ public final class Worker: Sendable {
                 try await loader.list($0, after: $1, count: $2)
             }, log: log, metrics: metrics,
             onEnd: { log.error("batches are no longer tracked by this worker", ["reason": "\($0)"]) })
+        pauses = PauseReplica(PauseStore(redis, topics: options.topics), metrics: metrics)
         let messages = ControlMessageHandler(
-            activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore, presets: presets)
+            activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore, presets: presets,
+            pauses: pauses, redis: redis, errors: errors(of: "control"), worker: heartbeat.id)
         control = ControlReader(options.control, log: log, metrics: metrics) { await messages.handle($0) }
         slotListener = Task { [subscriber] in
             await SupersedeStore.listen(subscriber) { activeJobs.supersede($0, by: $1) }
@@ -242,7 +246,8 @@ public final class Worker: Sendable {
             publisher.outbox, topics: options.topics, log: log, metrics: metrics, fail: process)
         consumer = JobConsumer(
             options: limits, commits: transactional ?? AsyncOffsetCommitter(), log: log, metrics: metrics,
-            onEnd: onEnd, flow: decoder.flow, limiter: limiter, receive: process
+            onEnd: onEnd, flow: decoder.flow, limiter: limiter, hold: { [pauses] in decoder.rule(for: pauses.current) },
+            receive: process
         ) { deliveries in Task { await overflow.move(deliveries) } }
     }
 
@@ -279,6 +284,7 @@ public final class Worker: Sendable {
         await batches.close()
         await control.close()
         await presets.close()
+        await pauses.close()
         // Leases are released, so that the next holder does not count a crash.
         await leases.close()
         service.cancelAll()

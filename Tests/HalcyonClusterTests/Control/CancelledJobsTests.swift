@@ -1,3 +1,5 @@
+import HalcyonCoding
+import HalcyonModel
 import Testing
 
 @testable import HalcyonCluster
@@ -20,6 +22,42 @@ import Testing
         var jobs = CancelledJobs(capacity: 10, lifetime: 1000)
         jobs.cancel("\u{e9}", at: 5, now: 5)
         #expect(!jobs.contains("e\u{301}", submitted: 1))
+    }
+
+    @Test func appliesToJobsWithTheAttribute() throws {
+        let source = try Source("https://example.org/a")
+        func job(_ tenant: String? = nil, tags: [String] = [], submitted: Int64 = 5) -> JobIdentity {
+            var job = JobIdentity(id: "t", submitted: submitted)
+            (job.tenant, job.tags) = (tenant, tags)
+            job.sourceHash = SourceRequest(source, tenant: tenant).sourceHash
+            return job
+        }
+        func cancelled(_ target: CancelTarget) -> CancelledJobs {
+            var jobs = CancelledJobs(capacity: 10, lifetime: 1000)
+            jobs.cancel(CancellationKey(target), at: 5, now: 5)
+            return jobs
+        }
+        let tenant = cancelled(.tenant("t"))
+        #expect(tenant.contains(job("t")) && !tenant.contains(job("u")) && !tenant.contains(job()))
+        #expect(!tenant.contains(job("t", submitted: 6)))
+        let tag = cancelled(.tag("x", of: "t"))
+        #expect(tag.contains(job("t", tags: ["w", "x"])) && !tag.contains(job("t", tags: ["w"])))
+        #expect(!tag.contains(job("u", tags: ["x"])) && !tag.contains(job(tags: ["x", "t/x"])))
+        let untenanted = cancelled(.tag("\u{e9}"))
+        #expect(untenanted.contains(job(tags: ["\u{e9}"])) && !untenanted.contains(job(tags: ["e\u{301}"])))
+        #expect(!untenanted.contains(job("t", tags: ["\u{e9}"])))
+        let url = cancelled(.source(source, of: "t"))
+        #expect(url.contains(job("t")) && !url.contains(job()) && !url.contains(JobIdentity(id: "t", submitted: 1)))
+    }
+
+    @Test func cancellationsOfAllKindsShareTheCapacity() {
+        var jobs = CancelledJobs(capacity: 2, lifetime: 1000)
+        for target in [CancelTarget.tenant("a"), .job("a"), .tag("a")] {
+            jobs.cancel(CancellationKey(target), at: 5, now: 5)
+        }
+        var job = JobIdentity(id: "x", submitted: 1)
+        job.tenant = "a"
+        #expect(jobs.count == 2 && !jobs.contains(job) && jobs.contains("a", submitted: 1))
     }
 
     @Test func evictsByAgeAndCapacity() {
@@ -57,5 +95,15 @@ import Testing
                 #expect(jobs.contains(asked, submitted: submitted) == expected)
             }
         }
+    }
+}
+
+extension CancelledJobs {
+    fileprivate mutating func cancel(_ id: String, at moment: Int64, now: Int64) {
+        cancel(CancellationKey(.job(id)), at: moment, now: now)
+    }
+
+    fileprivate func contains(_ id: String, submitted: Int64) -> Bool {
+        contains(JobIdentity(id: id, submitted: submitted))
     }
 }

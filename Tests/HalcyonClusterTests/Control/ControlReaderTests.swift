@@ -52,10 +52,10 @@ import Testing
         try await fixture.publish(#"{"cancel":"before"}"#)
         let reader = fixture.reader()
         await reader.caughtUp()
-        #expect(fixture.messages == [.cancel("before")])
+        #expect(fixture.messages == [.cancel(.job("before"))])
         try await fixture.publish("no JSON", #"{"drain":true}"#, #"{"cancel":""}"#, #"{"cancel":"after"}"#)
         try await until("the last message arrives") { fixture.messages.count == 2 }
-        #expect(fixture.messages == [.cancel("before"), .cancel("after")])
+        #expect(fixture.messages == [.cancel(.job("before")), .cancel(.job("after"))])
         #expect(fixture.received.withLock { $0.map(\.isOld) } == [true, false])
         #expect(fixture.received.withLock { $0.allSatisfy { abs($0.moment - Timestamp.now.milliseconds) < 600_000 } })
         let text = String(decoding: fixture.metrics.prometheusText, as: UTF8.self)
@@ -72,11 +72,11 @@ import Testing
         try await fixture.publish(#"{"cancel":"new"}"#, at: Timestamp.now.milliseconds - 1_800_000)
         let reader = fixture.reader()
         await reader.caughtUp()
-        #expect(fixture.messages == [.cancel("new")])
+        #expect(fixture.messages == [.cancel(.job("new"))])
         await reader.close()
         let second = fixture.reader(memory: 86_400)
         await second.caughtUp()
-        #expect(fixture.messages == [.cancel("new"), .cancel("old"), .cancel("new")])
+        #expect(fixture.messages == [.cancel(.job("new")), .cancel(.job("old")), .cancel(.job("new"))])
         await second.close()
         await fixture.broker.stop()
     }
@@ -91,7 +91,7 @@ import Testing
         fixture.broker.setDown(false)
         try await fixture.publish(#"{"cancel":"2"}"#)
         try await until("the message arrives") { fixture.messages.count == 2 }
-        #expect(fixture.messages == [.cancel("1"), .cancel("2")])
+        #expect(fixture.messages == [.cancel(.job("1")), .cancel(.job("2"))])
         await reader.close()
         await fixture.broker.stop()
     }

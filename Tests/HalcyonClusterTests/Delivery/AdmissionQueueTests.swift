@@ -158,4 +158,42 @@ import Testing
         }
         #expect(count == 5000 && queue.inFlight == 0 && queue.count == 0)
     }
+
+    @Test func heldElementsWaitUntilTheyAreReleased() {
+        var queue = AdmissionQueue<Element>(window: 16, reserve: 2)
+        #expect(queue.receive(elements(20, "a")).count == 16)
+        #expect(queue.hold { $0.name == "a" }.isEmpty)
+        #expect(queue.held.count == 4 && queue.count == 4)
+        // Others continue, and those in flight end.
+        #expect(queue.receive(elements(10, "a") + elements(1, "b")) == elements(1, "b"))
+        #expect(queue.end(elements(16, "a") + elements(1, "b")).isEmpty)
+        #expect(queue.held.count == 14 && queue.inFlight == 0)
+        #expect(queue.hold { $0.name == "b" } == elements(14, "a"))
+        #expect(queue.held.isEmpty && queue.count == 0)
+        #expect(queue.receive(elements(2, "b")).isEmpty)
+        #expect(queue.hold(where: nil) == elements(2, "b"))
+    }
+
+    @Test func aFlowKeepsItsOrderWhenItIsHeldAndReleased() {
+        var queue = AdmissionQueue<Element>(window: 4, reserve: 0)
+        let all = interleaved(["a", "b"], 60)
+        var inFlight = queue.receive(Array(all.prefix(30)))
+        inFlight += queue.hold { $0.name == "a" }
+        inFlight += queue.receive(Array(all.dropFirst(30)))
+        var done: [Element] = []
+        func finish() {
+            while !inFlight.isEmpty {
+                done.append(inFlight[0])
+                inFlight += queue.end([inFlight.removeFirst()])
+            }
+        }
+        finish()
+        #expect(done.count { $0.name == "b" } == 30 && queue.held.count == 60 - done.count)
+        inFlight = queue.hold(where: nil)
+        finish()
+        for name in ["a", "b"] {
+            #expect(done.filter { $0.name == name } == all.filter { $0.name == name })
+        }
+        #expect(queue.count == 0 && queue.inFlight == 0)
+    }
 }

@@ -56,12 +56,12 @@ import Testing
     @Test func cancelsEveryJobWithTheID() async throws {
         let semaphore = try await exhaustedSemaphore()
         let tasks = try await start([identity("a"), identity("a"), identity("b")], semaphore)
-        jobs.cancel("a", at: now)
+        jobs.cancel(.job("a"), at: now)
         #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled, .cancelled, nil])
     }
 
     @Test func jobCancelledBeforeDeliveryNeverStarts() async throws {
-        jobs.cancel("a", at: now)
+        jobs.cancel(.job("a"), at: now)
         #expect(jobs.isCancelled(identity("a", ago: 5000)))
         #expect(try await start(identity("a", ago: 5000), try await exhaustedSemaphore()).value == .cancelled)
         // The id can be reused.
@@ -69,15 +69,31 @@ import Testing
         let semaphore = try await exhaustedSemaphore()
         let tasks = try await start([identity("a", ago: -5000)], semaphore)
         // Clocks differ: a current cancellation applies to jobs in flight even if they appear to be newer.
-        jobs.cancel("a", at: now + 1)
+        jobs.cancel(.job("a"), at: now + 1)
         #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled])
     }
 
     @Test func oldCancellationAppliesOnlyToOlderJobs() async throws {
         let semaphore = try await exhaustedSemaphore()
         let tasks = try await start([identity("a", ago: 60_000), identity("a", ago: 10_000)], semaphore)
-        jobs.cancel("a", at: now - 30_000, isOld: true)
+        jobs.cancel(.job("a"), at: now - 30_000, isOld: true)
         #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled, nil])
+    }
+
+    /// The id of a job is not used again before it has ended. A tenant continues to submit jobs.
+    @Test func cancellationByTenantSparesLaterJobs() async throws {
+        func job(_ id: String, ago: Int64, _ tenant: String?) -> JobIdentity {
+            var job = identity(id, ago: ago)
+            job.tenant = tenant
+            return job
+        }
+        let semaphore = try await exhaustedSemaphore()
+        let tasks = try await start(
+            [job("a", ago: 1000, "t"), job("b", ago: -1000, "t"), job("c", ago: 1000, "u"), job("d", ago: 1000, nil)],
+            semaphore)
+        jobs.cancel(.tenant("t"), at: now)
+        #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled, nil, nil, nil])
+        #expect(jobs.isCancelled(job("e", ago: 1, "t")) && !jobs.isCancelled(job("e", ago: -1, "t")))
     }
 
     @Test func supersedesLowerGenerationsOfTheSlot() async throws {
@@ -92,7 +108,7 @@ import Testing
         let tasks = try await start(claims.enumerated().map { identity("\($0)", slot: $1) }, semaphore)
         jobs.supersede(claim("\u{e9}", 2).key, by: 2)
         // The first reason counts.
-        jobs.cancel("0", at: now)
+        jobs.cancel(.job("0"), at: now)
         #expect(try await cancellationReasons(tasks, semaphore) == [.superseded(by: 2), nil, nil, nil, nil, nil])
     }
 }

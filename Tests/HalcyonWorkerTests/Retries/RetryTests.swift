@@ -137,7 +137,7 @@ import Testing
                     #expect(try await cluster.events.terminal(of: "n\(number)").kind == "ready")
                 }
                 #expect(cluster.events.terminal.allSatisfy { $0.jobID != "waits" })
-                try await cluster.publish(.cancel("waits"))
+                try await cluster.publish(.cancel(.job("waits")))
                 #expect(try await cluster.events.terminal(of: "waits").kind == "cancelled")
                 try await CancelTests.expectOneTerminalEvent(cluster, of: "waits")
             }

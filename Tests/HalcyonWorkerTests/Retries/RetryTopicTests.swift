@@ -87,7 +87,7 @@ import Testing
             } _: {
                 try await cluster.submit(origin.job("a"))
                 try await until("the retry waits in the topic") { RetryTests.retries(metrics, "topic") == 1 }
-                try await cluster.publish(.cancel("a"))
+                try await cluster.publish(.cancel(.job("a")))
                 #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
                 // A retry whose deadline passes while it waits.
                 let record = ConsumedRecord(

@@ -1,16 +1,93 @@
-/// The ids of jobs that were cancelled recently. A pure value, bounded by count and age.
+import HalcyonCoding
+import HalcyonModel
+
+/// The attributes of a job by which it is cancelled or superseded.
+public struct JobIdentity: Sendable {
+    /// The id of the job.
+    public let id: String
+    /// The time at which the job was written to its lane, in milliseconds since 1970.
+    public let submitted: Int64
+    /// The claim of the job to its display slot; nil if it has none.
+    public let slot: SupersedeToken?
+    /// The batch of the job; nil for none.
+    public var batch: String?
+    /// The tenant of the job; nil for none.
+    public var tenant: String?
+    /// The tags of the job.
+    public var tags: [String] = []
+    /// The hash of the job's source, which includes its tenant; nil if it is unknown.
+    public var sourceHash: String?
+
+    /// Creates the identity of a job without a batch, tenant and tags.
+    /// - Parameters:
+    ///   - id: The id of the job.
+    ///   - submitted: The time at which the job was written to its lane, in milliseconds since 1970.
+    ///   - slot: The claim of the job to its display slot; nil if it has none.
+    public init(id: String, submitted: Int64, slot: SupersedeToken? = nil) {
+        self.id = id
+        self.submitted = submitted
+        self.slot = slot
+    }
+
+    /// Returns true if a cancellation selects this job, regardless of time.
+    public func isSelected(by cancellation: CancellationKey) -> Bool {
+        keys(of: cancellation.kind).contains(cancellation)
+    }
+
+    fileprivate func keys(of kind: CancellationKey.Kind) -> [CancellationKey] {
+        switch kind {
+        case .job: [CancellationKey(kind, id)]
+        case .tag: tags.map { CancellationKey(tag: $0, of: tenant) }
+        case .source: sourceHash.map { [CancellationKey(kind, $0)] } ?? []
+        case .tenant: tenant.map { [CancellationKey(kind, $0)] } ?? []
+        }
+    }
+}
+
+/// The attribute that cancelled jobs have in common. Texts are compared by bytes, because equal Swift strings may be
+/// different ids.
+public struct CancellationKey: Hashable, Sendable {
+    fileprivate enum Kind: Hashable, Sendable, CaseIterable {
+        case job, tag, source, tenant
+    }
+
+    fileprivate let kind: Kind
+    private let bytes: [UInt8]
+
+    /// Creates the key of the jobs to cancel.
+    public init(_ target: CancelTarget) {
+        switch target {
+        case .job(let id): self.init(.job, id)
+        case .tag(let tag, let tenant): self.init(tag: tag, of: tenant)
+        case .source(let source, let tenant):
+            self.init(.source, SourceRequest(source, tenant: tenant).sourceHash)
+        case .tenant(let tenant): self.init(.tenant, tenant)
+        }
+    }
+
+    fileprivate init(_ kind: Kind, _ name: String) {
+        self.kind = kind
+        bytes = Array(name.utf8)
+    }
+
+    /// A tenant's name contains no slash.
+    fileprivate init(tag: String, of tenant: String?) { self.init(.tag, "\(tenant ?? "")/\(tag)") }
+}
+
+/// The cancellations of the recent past. A pure value, bounded by count and age.
 ///
 /// A cancellation applies to jobs that were submitted at or before its time. An id may be used again afterwards.
 public struct CancelledJobs: Sendable {
     private struct Entry {
-        let id: [UInt8]
+        let key: CancellationKey
         /// Milliseconds since 1970.
         let moment: Int64
     }
 
-    /// The time of the last cancellation of each id. Ids are compared by bytes, because equal Swift strings may be
-    /// different ids.
-    private var moments: [[UInt8]: Int64] = [:]
+    /// The time of the last cancellation of each key.
+    private var moments: [CancellationKey: Int64] = [:]
+    /// The kinds of the keys, with their numbers.
+    private var kinds: [CancellationKey.Kind: Int] = [:]
     /// All cancellations in the order of arrival, including replaced ones.
     private var entries: [Entry] = []
     /// The index of the first entry that has not been dropped.
@@ -20,32 +97,33 @@ public struct CancelledJobs: Sendable {
 
     /// Creates an empty set.
     /// - Parameters:
-    ///   - capacity: the maximum number of ids; beyond it, the oldest are dropped.
+    ///   - capacity: the maximum number of cancellations; beyond it, the oldest are dropped.
     ///   - lifetime: the number of milliseconds for which a cancellation applies.
     public init(capacity: Int, lifetime: Int64) {
         self.capacity = capacity
         self.lifetime = lifetime
     }
 
-    /// The number of cancelled ids.
+    /// The number of cancellations.
     public var count: Int { moments.count }
 
-    /// Cancels jobs with this id that were submitted at or before `moment`.
+    /// Cancels jobs that were submitted at or before `moment`.
     /// - Parameter now: the current time in milliseconds since 1970, like all times here.
-    public mutating func cancel(_ id: String, at moment: Int64, now: Int64) {
+    public mutating func cancel(_ key: CancellationKey, at moment: Int64, now: Int64) {
         drop(before: now - lifetime)
         guard moment >= now - lifetime else { return }
-        let id = Array(id.utf8)
-        guard moments[id].map({ $0 < moment }) ?? true else { return }
-        moments[id] = moment
-        entries.append(Entry(id: id, moment: moment))
+        guard moments[key].map({ $0 < moment }) ?? true else { return }
+        if moments.updateValue(moment, forKey: key) == nil { kinds[key.kind, default: 0] += 1 }
+        entries.append(Entry(key: key, moment: moment))
         while moments.count > capacity { dropFirst() }
     }
 
-    /// True if a job with this id that was submitted at that time is cancelled.
-    public func contains(_ id: String, submitted: Int64) -> Bool {
-        guard !moments.isEmpty, let moment = moments[Array(id.utf8)] else { return false }
-        return submitted <= moment
+    /// True if a job is cancelled.
+    public func contains(_ job: JobIdentity) -> Bool {
+        guard !moments.isEmpty else { return false }
+        return kinds.keys.contains { kind in
+            job.keys(of: kind).contains { moments[$0].map { job.submitted <= $0 } ?? false }
+        }
     }
 
     private mutating func drop(before oldest: Int64) {
@@ -55,8 +133,12 @@ public struct CancelledJobs: Sendable {
     private mutating func dropFirst() {
         let entry = entries[first]
         first += 1
-        // An id that was cancelled again has a later entry.
-        if moments[entry.id] == entry.moment { moments[entry.id] = nil }
+        // A key that was cancelled again has a later entry.
+        if moments[entry.key] == entry.moment {
+            moments[entry.key] = nil
+            let left = kinds[entry.key.kind, default: 1] - 1
+            kinds[entry.key.kind] = left > 0 ? left : nil
+        }
         if first > 64, first * 2 > entries.count {
             entries.removeFirst(first)
             first = 0

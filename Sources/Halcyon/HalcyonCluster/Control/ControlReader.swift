@@ -71,30 +71,38 @@ public final class ControlReader: Sendable {
 
 /// The counters of control messages, by kind.
 struct ControlMetrics: Sendable {
-    private let cancels, purges, presets, unknown, wrong: Counter
+    private let counters: [String: Counter]
 
     init(_ metrics: Metrics) {
-        func counter(_ kind: String) -> Counter {
-            metrics.counter(
-                "halcyon_control_messages_total", help: "Control messages received, by kind.",
-                labels: ["kind": kind])
-        }
-        (cancels, purges, presets) = (counter("cancel"), counter("purge"), counter("preset"))
-        (unknown, wrong) = (counter("unknown"), counter("wrong"))
+        let kinds = ["cancel", "purge", "preset", "pause", "resume", "list", "unknown", "wrong"]
+        counters = Dictionary(
+            uniqueKeysWithValues: kinds.map { kind in
+                (
+                    kind,
+                    metrics.counter(
+                        "halcyon_control_messages_total", help: "Control messages received, by kind.",
+                        labels: ["kind": kind])
+                )
+            })
     }
 
     func count(_ message: ControlMessage) {
-        switch message {
-        case .cancel: cancels.add()
-        case .purge: purges.add()
-        case .preset: presets.add()
-        }
+        let kind =
+            switch message {
+            case .cancel: "cancel"
+            case .purge: "purge"
+            case .preset: "preset"
+            case .pause: "pause"
+            case .resume: "resume"
+            case .list: "list"
+            }
+        counters[kind]?.add()
     }
 
     func count(_ refusal: InvalidControlMessageError) {
         switch refusal {
-        case .unknown: unknown.add()
-        case .wrong: wrong.add()
+        case .unknown: counters["unknown"]?.add()
+        case .wrong: counters["wrong"]?.add()
         }
     }
 }

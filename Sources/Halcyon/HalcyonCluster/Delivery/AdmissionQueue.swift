@@ -3,7 +3,8 @@ import Concurrency
 /// The jobs of one partition that have been received and wait to be processed, and the number in flight. A pure value.
 ///
 /// It decouples the order of processing from that of the partition. Flows share the window by weighted fair queueing,
-/// and a flow with few jobs in flight does not wait for the window at all.
+/// and a flow with few jobs in flight does not wait for the window at all. Jobs that are held, because their lane or
+/// tenant is paused, are not processed until they are released.
 struct AdmissionQueue<Element: FlowMember> {
     private let window: Int
     private let reserve: Int
@@ -13,6 +14,10 @@ struct AdmissionQueue<Element: FlowMember> {
     private var waitingBytes = 0
     /// The number of jobs admitted since the last call of ``spill(_:after:)``.
     private var admittedCount = 0
+    /// The jobs that are held, in the order of their arrival within each flow.
+    private(set) var held: [Element] = []
+    /// The rule for jobs to hold; nil if none are held.
+    private var isHeld: (@Sendable (Element) -> Bool)?
     private var inFlightByFlow: [String?: Int] = [:]
     /// The number of jobs in flight.
     private(set) var inFlight = 0
@@ -23,18 +28,42 @@ struct AdmissionQueue<Element: FlowMember> {
     ///   - reserve: the number of jobs in flight up to which a flow is admitted although the window is full. All flows
     ///     together exceed the window at most by its size.
     ///   - limiter: the limits of flows; nil for none.
-    init(window: Int, reserve: Int, limiter: FlowLimiter? = nil) {
+    ///   - isHeld: the rule for jobs to hold; nil if none are held.
+    init(
+        window: Int, reserve: Int, limiter: FlowLimiter? = nil, isHeld: (@Sendable (Element) -> Bool)? = nil
+    ) {
         self.window = window
         self.reserve = reserve
         self.limiter = limiter
+        self.isHeld = isHeld
     }
 
-    /// The number of jobs that wait.
-    var count: Int { waiting.count }
+    /// The number of jobs that wait, including those that are held.
+    var count: Int { waiting.count + held.count }
 
     /// Adds jobs.
     /// - Returns: the jobs to process now.
     mutating func receive(_ elements: [Element]) -> [Element] {
+        guard let isHeld else { return enqueue(elements) }
+        held += elements.filter(isHeld)
+        return enqueue(elements.filter { !isHeld($0) })
+    }
+
+    /// Replaces the rule for jobs to hold. It applies to jobs that wait, not to those in flight.
+    /// - Returns: the jobs to process now.
+    mutating func hold(where isHeld: (@Sendable (Element) -> Bool)?) -> [Element] {
+        self.isHeld = isHeld
+        let candidates = held
+        held = []
+        guard let isHeld else { return enqueue(candidates) }
+        var remaining: [Element] = []
+        waitingBytes = 0
+        while let (_, element) = waiting.popFirst() { remaining.append(element) }
+        return receive(candidates.filter(isHeld) + remaining + candidates.filter { !isHeld($0) })
+    }
+
+    private mutating func enqueue(_ elements: [Element]) -> [Element] {
+        if elements.isEmpty { return [] }
         let isLimited = limiter.map { limiter in elements.contains { limiter.isLimited($0.flow.name) } } ?? false
         if waiting.isEmpty, elements.count <= window - inFlight, !isLimited {
             for run in elements.runs(by: { $0.flow }) { begin(run.count, of: run[run.startIndex].flow.name) }

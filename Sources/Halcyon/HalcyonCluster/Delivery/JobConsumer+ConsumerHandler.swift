@@ -89,7 +89,7 @@ extension JobConsumer {
             .gauge, "\(prefix)_committed_offset_held_seconds",
             help: "Seconds that a record in flight has held back the offset to commit, maximum over all partitions."
         ) { [weak self] in
-            self?.state.withLock { $0.ledger.heldSince }.map { $0.duration(to: .now) / .seconds(1) } ?? 0
+            self?.state.withLock { $0.heldBackSince }.map { $0.duration(to: .now) / .seconds(1) } ?? 0
         }
         metrics.observable(
             .gauge, "\(prefix)_window_fill_ratio",
@@ -104,6 +104,14 @@ extension JobConsumer {
             help: "Records that have been received and wait for others in their partition."
         ) { [weak self] in
             Double(self?.state.withLock { $0.queues.values.reduce(0) { $0 + $1.count } } ?? 0)
+        }
+        if things == "jobs" {
+            metrics.observable(
+                .gauge, "halcyon_paused_records",
+                help: "Records that have been received and wait because their lane or tenant is paused."
+            ) { [weak self] in
+                Double(self?.state.withLock { $0.queues.values.reduce(0) { $0 + $1.held.count } } ?? 0)
+            }
         }
         metrics.observable(
             .gauge, "\(prefix)_lag_offsets",

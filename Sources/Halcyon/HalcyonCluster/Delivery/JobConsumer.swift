@@ -45,6 +45,8 @@ public final class JobConsumer: Sendable {
         var ledger: OffsetTracker
         /// The jobs that wait to be processed, and the number in flight.
         var queues: [OffsetTracker.Assignment: AdmissionQueue<JobDelivery>] = [:]
+        /// The rule for jobs to hold; nil if none are held.
+        var isHeld: (@Sendable (JobDelivery) -> Bool)?
         var isDraining = false
         /// True if jobs are received beyond the window.
         var looksAhead = false
@@ -91,6 +93,16 @@ public final class JobConsumer: Sendable {
             queues.keys.flatMap { queues[$0]?.admitWithinLimits() ?? [] }
         }
 
+        /// The time since which a record has held back the offset to commit, of the partition where that is longest;
+        /// nil without such records. Records that are held do not count.
+        var heldBackSince: ContinuousClock.Instant? {
+            let held = Dictionary(
+                queues.map { ($0.key.partition, $0.value.held) }, uniquingKeysWith: { $0 + $1 })
+            return ledger.heldBackSince { offset, partition in
+                held[partition]?.contains { $0.entry.offset == offset } ?? false
+            }
+        }
+
         /// Drops the jobs of these partitions (nil for all) that wait to be processed.
         /// - Returns: their number.
         mutating func dropWaiting(of partitions: [TopicPartition]?) -> Int {
@@ -123,6 +135,7 @@ public final class JobConsumer: Sendable {
     let assignment = AsyncEvent()
     let onEnd: @Sendable (KafkaError) -> Void
     let flow: @Sendable (ConsumedRecord) -> Flow
+    private let hold: @Sendable () -> (@Sendable (JobDelivery) -> Bool)?
     let receive: @Sendable ([JobDelivery]) -> Void
     private let limiter: FlowLimiter?
     private let spill: @Sendable ([JobDelivery]) -> Void
@@ -135,6 +148,8 @@ public final class JobConsumer: Sendable {
     ///     the same `group.instance.id`.
     ///   - flow: the flow of a record. Flows share the window of a partition in proportion to their weights.
     ///   - limiter: the limits of flows; nil for none.
+    ///   - hold: the current rule for records to hold: they are not processed until they are released; nil to hold none.
+    ///     It is called once at the start and by ``updateHold()``.
     ///   - receive: the receiver of record batches, called on any thread. It must not block, and every record must be
     ///     ended or returned to the queue.
     ///   - spill: the receiver of records to move to another topic, with the same obligations.
@@ -144,6 +159,7 @@ public final class JobConsumer: Sendable {
         onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in },
         flow: @escaping @Sendable (ConsumedRecord) -> Flow = { _ in Flow() },
         limiter: FlowLimiter? = nil,
+        hold: @escaping @Sendable () -> (@Sendable (JobDelivery) -> Bool)? = { nil },
         receive: @escaping @Sendable ([JobDelivery]) -> Void,
         spill: @escaping @Sendable ([JobDelivery]) -> Void = { _ in }
     ) {
@@ -152,6 +168,7 @@ public final class JobConsumer: Sendable {
         self.onEnd = onEnd
         self.flow = flow
         self.limiter = limiter
+        self.hold = hold
         self.log = log
         self.things = things
         self.metrics = DeliveryMetrics(metrics, of: things)
@@ -172,6 +189,7 @@ public final class JobConsumer: Sendable {
     public func start(
         topics: [String], properties: [String: String], events: ClientCallbacks
     ) async throws(KafkaError) {
+        updateHold()
         let started = try await Consumer.start(
             topics: topics, properties: properties, handler: self, events: events)
         consumer.withLock { $0 = started }
@@ -274,6 +292,17 @@ public final class JobConsumer: Sendable {
         if !spilled.isEmpty { spill(spilled) }
     }
 
+    /// Applies the current rule for records to hold. Records that are released are processed, and those in flight
+    /// continue.
+    public func updateHold() {
+        let released = state.withLock { state in
+            let rule = hold()
+            state.isHeld = rule
+            return state.queues.keys.compactMap { state.queues[$0]?.hold(where: rule) }
+        }
+        for admitted in released where !admitted.isEmpty { receive(admitted) }
+    }
+
     func onRevocation(_ entry: OffsetTracker.Entry, _ body: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.ledger.onRevocation(entry, body) }) { body() }
     }
@@ -332,7 +361,7 @@ public final class JobConsumer: Sendable {
                 let credit = state.ledger.open(assignment, committed: offset, map: map)
                 if state.ledger.isCurrent(assignment) {
                     state.queues[assignment] = AdmissionQueue(
-                        window: options.window, reserve: options.reserve, limiter: limiter)
+                        window: options.window, reserve: options.reserve, limiter: limiter, isHeld: state.isHeld)
                 }
                 return credit
             }

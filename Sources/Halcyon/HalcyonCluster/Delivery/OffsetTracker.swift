@@ -168,7 +168,16 @@ struct OffsetTracker {
 
     /// The time since which the offset to commit has not moved, of the partition where that is longest; nil without
     /// jobs.
-    var heldSince: ContinuousClock.Instant? { partitions.values.lazy.compactMap(\.heldSince).min() }
+    /// - Parameter isExempt: True for a job that may hold back its partition.
+    func heldBackSince(
+        except isExempt: (_ offset: Int64, TopicPartition) -> Bool = { _, _ in false }
+    ) -> ContinuousClock.Instant? {
+        partitions.compactMap { partition, tracker in
+            guard let since = tracker.heldSince, let lowest = tracker.span?.lowerBound, !isExempt(lowest, partition)
+            else { return nil }
+            return since
+        }.min()
+    }
 
     /// The offsets that can be committed and are not committed yet.
     func uncommitted() -> [TopicPartition: GroupOffset] {

@@ -10,25 +10,12 @@ import Telemetry
 /// unknown or too old. While Redis is unavailable the copies remain. If Redis has lost all presets, they are stored
 /// there again.
 public final class PresetCatalog: Sendable {
-    private struct State {
-        var registered: [String: Preset] = [:]
-        /// The last load that has started.
-        var running: Task<RedisError?, Never>?
-        /// A load that has not started yet.
-        var next: Task<RedisError?, Never>?
-        /// The earliest start of the next load.
-        var earliest = ContinuousClock.now
-        var refresher: Task<Void, Never>?
-    }
-
     /// The presets of the settings, by name. They take precedence.
     private let fixed: [String: Preset]
     private let store: PresetStore
     private let log: Log
-    private let state = Lock(State())
-
-    /// The minimum time between the starts of two loads. It bounds the cost of jobs with unknown presets.
-    private static let interval = Duration.milliseconds(200)
+    private let registered = Lock<[String: Preset]>([:])
+    private let refresher = Refresher()
 
     /// Creates a catalog without registered presets.
     /// - Parameters:
@@ -42,75 +29,40 @@ public final class PresetCatalog: Sendable {
     }
 
     /// Returns the preset with a name; nil if it is unknown.
-    public subscript(name: String) -> Preset? { fixed[name] ?? state.withLock { $0.registered[name] } }
+    public subscript(name: String) -> Preset? { fixed[name] ?? registered.withLock { $0[name] } }
 
     /// All presets, ordered by name.
     public var all: [Preset] {
-        fixed.merging(state.withLock(\.registered)) { fixed, _ in fixed }.values.sorted { $0.name < $1.name }
+        fixed.merging(registered.withLock { $0 }) { fixed, _ in fixed }.values.sorted { $0.name < $1.name }
     }
 
     /// Returns true if the settings define a preset.
     public func isFixed(_ name: String) -> Bool { fixed[name] != nil }
 
     /// Starts loading the presets now and once a minute. ``close()`` ends this.
-    public func start() {
-        let refresher = Task { [self] in
-            while !Task.isCancelled {
-                let error = await nextLoad().value
-                await Task.sleepUnlessCancelled(for: .seconds(error == nil ? 60 : 5))
-            }
-        }
-        state.withLock { $0.refresher = refresher }
-    }
+    public func start() { refresher.start(load) }
 
     /// Loads the presets in the background, because they have changed.
-    public func invalidate() { _ = nextLoad() }
+    public func invalidate() { refresher.invalidate(load) }
 
     /// Loads the presets. Concurrent calls share one load, which starts after them.
     /// - Throws: `RedisError`.
-    public func reload() async throws(RedisError) {
-        if let error = await nextLoad().value { throw error }
-    }
+    public func reload() async throws(RedisError) { try await refresher.refresh(load) }
 
     /// Ends the loads.
-    public func close() async {
-        let (refresher, loads) = state.withLock { ($0.refresher, [$0.next, $0.running]) }
-        refresher?.cancel()
-        for load in loads { load?.cancel() }
-        await refresher?.value
-        for load in loads { _ = await load?.value }
-    }
-
-    /// Returns a load that starts in the future.
-    private func nextLoad() -> Task<RedisError?, Never> {
-        state.withLock { state in
-            if let next = state.next { return next }
-            let (previous, earliest) = (state.running, state.earliest)
-            let next = Task { [self] in
-                _ = await previous?.value
-                await Task.sleepUnlessCancelled(until: earliest)
-                self.state.withLock { state in
-                    (state.running, state.next) = (state.next, nil)
-                    state.earliest = .now + Self.interval
-                }
-                return await load()
-            }
-            state.next = next
-            return next
-        }
-    }
+    public func close() async { await refresher.close() }
 
     private func load() async -> RedisError? {
         do throws(RedisError) {
             let entries = try await store.entries()
-            let known = state.withLock(\.registered)
+            let known = registered.withLock { $0 }
             if entries.isEmpty, !known.isEmpty {
                 log.warning("Redis has lost the registered presets; storing them again", ["presets": known.count])
                 try await store.restore(Array(known.values))
                 return nil
             }
-            let registered = presets(in: entries, known)
-            state.withLock { $0.registered = registered }
+            let presets = presets(in: entries, known)
+            registered.withLock { $0 = presets }
             return nil
         } catch {
             return error
@@ -133,6 +85,75 @@ public final class PresetCatalog: Sendable {
             }
         }
         return presets
+    }
+}
+
+/// Loads a copy of data in Redis: once a minute, and when it may have changed.
+final class Refresher: Sendable {
+    private struct State {
+        /// The last load that has started.
+        var running: Task<RedisError?, Never>?
+        /// A load that has not started yet.
+        var next: Task<RedisError?, Never>?
+        /// The earliest start of the next load.
+        var earliest = ContinuousClock.now
+        var repetition: Task<Void, Never>?
+    }
+
+    typealias Load = @Sendable () async -> RedisError?
+
+    /// The minimum time between the starts of two loads. It bounds the cost of changes, and of jobs with unknown
+    /// presets.
+    private static let interval = Duration.milliseconds(200)
+
+    private let state = Lock(State())
+
+    /// Starts loading now and once a minute, until ``close()``.
+    func start(_ load: @escaping Load) {
+        let repetition = Task { [self] in
+            while !Task.isCancelled {
+                let error = await next(load).value
+                await Task.sleepUnlessCancelled(for: .seconds(error == nil ? 60 : 5))
+            }
+        }
+        state.withLock { $0.repetition = repetition }
+    }
+
+    /// Loads in the background.
+    func invalidate(_ load: @escaping Load) { _ = next(load) }
+
+    /// Loads. Concurrent calls share one load, which starts after them.
+    /// - Throws: `RedisError`.
+    func refresh(_ load: @escaping Load) async throws(RedisError) {
+        if let error = await next(load).value { throw error }
+    }
+
+    /// Ends the loads.
+    func close() async {
+        let (repetition, loads) = state.withLock { ($0.repetition, [$0.next, $0.running]) }
+        repetition?.cancel()
+        for load in loads { load?.cancel() }
+        await repetition?.value
+        for load in loads { _ = await load?.value }
+    }
+
+    /// Returns a load that starts in the future.
+    private func next(_ load: @escaping Load) -> Task<RedisError?, Never> {
+        state.withLock { state in
+            if let next = state.next { return next }
+            let (previous, earliest) = (state.running, state.earliest)
+            let next = Task { [self] in
+                _ = await previous?.value
+                await Task.sleepUnlessCancelled(until: earliest)
+                self.state.withLock { state in
+                    (state.running, state.next) = (state.next, nil)
+                    state.earliest = .now + Self.interval
+                }
+                return await load()
+            }
+            state.next = next
+            return next
+        }
     }
 }
 

@@ -113,14 +113,19 @@ public struct JobDecoder: Sendable {
         return reading
     }
 
-    /// Returns the tenant of a job message without decoding the job; nil if it has none or the message is invalid.
+    /// Returns the tenant of a job message, or of its preset, without decoding the job; nil if it has none or the
+    /// message is invalid.
     public func tenant(of bytes: [UInt8]) -> String? {
         // Most messages without a tenant are not parsed.
-        guard bytes.contains(text: "tenant\""), bytes.count <= maximumBytes,
-            // Invalid messages fail when the job is decoded.
-            let value = try? JSON.parse(bytes, maximumSize: maximumBytes).member("tenant")
+        guard bytes.contains(text: "tenant\"") || bytes.contains(text: "preset\""), bytes.count <= maximumBytes,
+            // Invalid messages and fields fail when the job is decoded.
+            let root = try? JSON.parse(bytes, maximumSize: maximumBytes)
         else { return nil }
-        return try? value.given.map { given throws(JSONError) in try JobFields.tenant(given) }
+        // As above.
+        let preset = root.member("preset")?.given.flatMap { try? PresetReference($0).name }.flatMap(findPreset)
+        let value = root.member("tenant")?.given ?? preset?.tenant
+        // As above.
+        return value.flatMap { try? JobFields.tenant($0) }
     }
 
     /// Returns the error for a message that is rejected for a reason outside its value.

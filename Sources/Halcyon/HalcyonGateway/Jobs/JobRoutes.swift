@@ -96,7 +96,7 @@ struct JobRoutes: Sendable {
             throw Problem(.conflict, "the job has already ended")
         }
         do throws(KafkaError) {
-            try await control.publish(.cancel(id))
+            try await control.publish(.cancel(.job(id)))
         } catch {
             throw Problem(.unavailable, "workers cannot be notified at the moment; try again", retryAfter: 5)
         }

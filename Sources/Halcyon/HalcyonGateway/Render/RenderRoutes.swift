@@ -84,7 +84,7 @@ struct RenderRoutes: Sendable {
             // The client has disconnected. Other requests for the same image are not affected.
             let id = prepared.job.id
             // If this fails, the job is completed although no client waits for it.
-            Task { try? await control.publish(.cancel(id)) }
+            Task { try? await control.publish(.cancel(.job(id))) }
             throw error
         }
         guard let end else {

@@ -4,6 +4,8 @@ import HalcyonCluster
 import HalcyonModel
 import HalcyonResults
 import HalcyonSources
+import Redis
+import Telemetry
 
 /// The reason for which a job is stopped. An operation that it shares continues while other jobs wait for it.
 enum JobCancellationReason: Error, Equatable {
@@ -15,16 +17,6 @@ enum JobCancellationReason: Error, Equatable {
     case cancelled
     /// A newer job claimed the display slot, with this generation, which is higher than the job's own.
     case superseded(by: Int64)
-}
-
-/// The attributes of a job by which it is cancelled or superseded.
-struct JobIdentity: Sendable {
-    let id: String
-    /// Milliseconds since 1970.
-    let submitted: Int64
-    let slot: SupersedeToken?
-    /// The batch of the job; nil for none.
-    var batch: String?
 }
 
 /// The jobs in flight. A job can be cancelled once, with one reason, until it has its results.
@@ -48,13 +40,15 @@ final class ActiveJobs: Sendable {
     init(cancelled: CancelledJobs) { state = Lock(State(cancelled: cancelled)) }
 
     /// Runs the work of a job, which can be cancelled while it runs.
-    /// - Parameter deadline: The deadline of the job. The job is cancelled as expired when it passes.
+    /// - Parameters:
+    ///   - work: The job and its attempt, for lists of jobs in flight.
+    ///   - deadline: The deadline of the job. The job is cancelled as expired when it passes.
     /// - Throws: An error of `body`, or ``JobCancellationReason`` if the job was cancelled before `body` returned.
     func run<Outcome: Sendable>(
-        _ identity: JobIdentity, until deadline: ContinuousClock.Instant?,
+        _ identity: JobIdentity, _ work: ActiveJob.Work? = nil, until deadline: ContinuousClock.Instant?,
         _ body: @escaping @Sendable (ActiveJob) async throws -> Outcome
     ) async throws -> Outcome {
-        let job = ActiveJob(identity)
+        let job = ActiveJob(identity, work)
         enter(job)
         let timer = deadline.map { timers.set(at: $0) { job.cancel(.expired) } }
         defer {
@@ -70,21 +64,24 @@ final class ActiveJobs: Sendable {
 
     /// Returns true if a job that is not in flight yet was cancelled.
     func isCancelled(_ identity: JobIdentity) -> Bool {
-        state.withLock { $0.cancelled.contains(identity.id, submitted: identity.submitted) }
+        state.withLock { $0.cancelled.contains(identity) }
     }
 
-    /// Cancels the jobs with this id: those in flight, and those submitted by `moment` that are received later.
+    /// Cancels jobs: those in flight, and those submitted by `moment` that are received later.
     /// - Parameters:
+    ///   - target: The jobs. Jobs in flight with a cancelled id are cancelled whenever they were submitted, others only
+    ///     if they were submitted by `moment`.
     ///   - moment: The time of the cancellation, in milliseconds since 1970.
     ///   - isOld: True if the cancellation is older than this worker. Then only jobs submitted by `moment` are
     ///     cancelled, because jobs in flight may have been submitted later.
-    func cancel(_ id: String, at moment: Int64, isOld: Bool = false) {
-        let id = Array(id.utf8)
-        let jobs = state.withLock { state in
-            state.cancelled.cancel(String(decoding: id, as: UTF8.self), at: moment, now: Timestamp.now.milliseconds)
-            return state.jobs[id] ?? []
+    func cancel(_ target: CancelTarget, at moment: Int64, isOld: Bool = false) {
+        let key = CancellationKey(target)
+        let (jobs, isByID) = state.withLock { state -> ([ActiveJob], Bool) in
+            state.cancelled.cancel(key, at: moment, now: Timestamp.now.milliseconds)
+            if case .job(let id) = target { return (state.jobs[Array(id.utf8)] ?? [], true) }
+            return (state.jobs.values.flatMap { $0.filter { $0.identity.isSelected(by: key) } }, false)
         }
-        for job in jobs where !isOld || job.identity.submitted <= moment { job.cancel(.cancelled) }
+        for job in jobs where isByID && !isOld || job.identity.submitted <= moment { job.cancel(.cancelled) }
     }
 
     /// Cancels the jobs of a batch that are in flight.
@@ -105,6 +102,19 @@ final class ActiveJobs: Sendable {
         }
     }
 
+    /// Returns the jobs in flight that match a request, the oldest first.
+    func list(_ request: JobListRequest, worker: String) -> JobListing {
+        let all = state.withLock { state in state.jobs.values.flatMap { $0 } }
+        let matching = all.filter { job in
+            guard let context = job.work?.job else { return false }
+            return request.tenant.map { $0 == context.job.tenant } ?? true
+                && request.lane.map { $0 == context.lane } ?? true
+        }.sorted { ($0.identity.submitted, $0.identity.id) < ($1.identity.submitted, $1.identity.id) }
+        return JobListing(
+            jobs: matching.prefix(request.limit).compactMap { $0.description(worker: worker) }, total: matching.count,
+            worker: worker)
+    }
+
     /// The number of jobs in flight.
     var count: Int { state.withLock { $0.jobs.values.reduce(0) { $0 + $1.count } } }
 
@@ -114,7 +124,7 @@ final class ActiveJobs: Sendable {
             state.jobs[Array(identity.id.utf8), default: []].append(job)
             if let slot = identity.slot { state.byDisplaySlot[Array(slot.key.utf8), default: []].append(job) }
             if let batch = identity.batch { state.byBatch[Array(batch.utf8), default: []].append(job) }
-            return state.cancelled.contains(identity.id, submitted: identity.submitted)
+            return state.cancelled.contains(identity)
                 || identity.batch.map(state.cancelledBatches.contains) ?? false
         }
         // The cancellation arrived after the job was received.
@@ -139,16 +149,44 @@ extension [[UInt8]: [ActiveJob]] {
 
 /// A job in flight.
 final class ActiveJob: Sendable {
+    /// The job, for lists of jobs in flight.
+    struct Work: Sendable {
+        let job: JobContext
+        /// The number of the current or last attempt, from 1.
+        let attempt: Int
+        /// True while the job waits for its next attempt.
+        let isWaiting: Bool
+    }
+
     private struct State {
         var reason: JobCancellationReason?
         var hasEnded = false
         var cancel: (@Sendable () -> Void)?
+        var start: StartNotifier?
     }
 
     let identity: JobIdentity
+    let work: Work?
     private let state = Lock(State())
 
-    init(_ identity: JobIdentity) { self.identity = identity }
+    init(_ identity: JobIdentity, _ work: Work? = nil) {
+        self.identity = identity
+        self.work = work
+    }
+
+    /// Sets the notifier that knows the stage of the job.
+    func follow(_ start: StartNotifier) { state.withLock { $0.start = start } }
+
+    fileprivate func description(worker: String) -> JobDescription? {
+        guard let work else { return nil }
+        let stage: JobDescription.Stage =
+            work.isWaiting ? .retrying : state.withLock(\.start)?.stage ?? .waiting
+        let job = work.job
+        return JobDescription(
+            id: job.job.id, lane: job.lane, tenant: job.job.tenant, batch: identity.batch,
+            source: job.job.source.shownText, stage: stage, attempt: work.attempt, submitted: identity.submitted,
+            age: job.queued / 1000, worker: worker)
+    }
 
     func begin(_ cancel: @escaping @Sendable () -> Void) {
         let isCancelled = state.withLock { state in
@@ -171,7 +209,7 @@ final class ActiveJob: Sendable {
     fileprivate func end() -> JobCancellationReason? {
         state.withLock { state in
             state.hasEnded = true
-            state.cancel = nil
+            (state.cancel, state.start) = (nil, nil)
             return state.reason
         }
     }
@@ -220,12 +258,18 @@ struct ControlMessageHandler: Sendable {
     let assets: AssetCache
     let resultStore: ResultStore?
     let presets: PresetCatalog
+    let pauses: PauseReplica
+    /// The client for replies, and the log and counter of those that failed.
+    let redis: RedisClient
+    let errors: ToleratedErrors
+    /// The id of this worker in the registry.
+    let worker: String
 
     /// Handles one message. Results and sources in the shared caches were purged before the message was published, so
     /// only the local caches of this worker are purged here.
     func handle(_ told: ControlReader.ReceivedControlMessage) async {
         switch told.message {
-        case .cancel(let id): activeJobs.cancel(id, at: told.moment, isOld: told.isOld)
+        case .cancel(let target): activeJobs.cancel(target, at: told.moment, isOld: told.isOld)
         case .purge(let purge, let time):
             // Results that were made between the purge and this message remain.
             resultStore?.heard(purge, at: time ?? told.moment * 1000)
@@ -235,6 +279,16 @@ struct ControlMessageHandler: Sendable {
             await sources.evictLocal(request, storedBefore: told.isOld ? Double(told.moment) / 1000 : .infinity)
             await assets.forget(request)
         case .preset: presets.invalidate()
+        case .pause(let target, let time):
+            pauses.take(Pauses.Change(isPaused: true, version: time ?? told.moment * 1000), of: target)
+        case .resume(let target, let time):
+            pauses.take(Pauses.Change(isPaused: false, version: time ?? told.moment * 1000), of: target)
+        case .list(let request):
+            // The requester of an old message no longer waits.
+            guard !told.isOld, Timestamp.now.milliseconds - told.moment < JobLister.lifetime else { return }
+            let list = activeJobs.list(request, worker: worker)
+            // Redis must not delay further messages.
+            Task { await errors.tolerating { try await JobLister.reply(to: request, with: list, redis) } }
         }
     }
 }

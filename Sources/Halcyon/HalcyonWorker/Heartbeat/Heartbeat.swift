@@ -43,6 +43,9 @@ final class Heartbeat: Sendable {
                 since: Timestamp.now.milliseconds, threads: threads))
     }
 
+    /// The id of the worker.
+    var id: String { entry.withLock { $0.id } }
+
     /// Starts to refresh the entry periodically.
     func start() {
         let signing = Task {
@@ -102,7 +105,7 @@ final class Heartbeat: Sendable {
     func deregister() async {
         guard let signing = task.withLock({ $0.take() }) else { return }
         signing.cancel()
-        await withTimeout(.seconds(1)) { [registry, id = entry.withLock { $0.id }] in
+        await withTimeout(.seconds(1)) { [registry, id] in
             await signing.value
             // If this fails, the entry expires.
             try? await registry.deregister(id)

@@ -34,6 +34,8 @@ final class JobContext: Sendable {
     let trace: JobTrace?
     /// True for the source of the job itself, false for an alternative or the fallback picture.
     let isOwnSource: Bool
+    /// The hash of the job's own source.
+    private let sourceHash: String?
     private let state: JobState
 
     /// The state of a job that its contexts share.
@@ -78,6 +80,7 @@ final class JobContext: Sendable {
         self.unknownFields = unknownFields
         self.trace = trace
         isOwnSource = true
+        sourceHash = keys.first?.sourceHash
         state = JobState(retry)
     }
 
@@ -95,6 +98,7 @@ final class JobContext: Sendable {
         unknownFields = other.unknownFields
         trace = other.trace
         isOwnSource = false
+        sourceHash = other.sourceHash
         state = other.state
     }
 
@@ -160,9 +164,11 @@ final class JobContext: Sendable {
 
     /// The identity by which the job is cancelled or superseded.
     var identity: JobIdentity {
-        JobIdentity(
-            id: job.id, submitted: origin.submitted, slot: SupersedeToken(job, submitted: submitted),
-            batch: job.batch?.batch)
+        var identity = JobIdentity(
+            id: job.id, submitted: origin.submitted, slot: SupersedeToken(job, submitted: submitted))
+        (identity.batch, identity.tenant) = (job.batch?.batch, job.tenant)
+        (identity.tags, identity.sourceHash) = (job.tags, sourceHash)
+        return identity
     }
 
     /// The priority of the work for the job.

@@ -84,11 +84,14 @@ final class JobPipeline: Sendable {
                 try await persist(ready, of: job)
                 return ready
             }
-            return try await cancellations.activeJobs.run(job.identity, until: job.deadlineInstant) { [self] active in
+            let work = ActiveJob.Work(job: job, attempt: attempt, isWaiting: false)
+            return try await cancellations.activeJobs.run(job.identity, work, until: job.deadlineInstant) {
+                [self] active in
                 delivery.onRevocation { active.cancel(.revoked) }
                 try await cancellations.checkSuperseded(job.identity)
                 let tagVersions = await tags.versions(of: job)
                 let start = StartNotifier(delivery, job, attempt, publisher, progress)
+                active.follow(start)
                 let ready = try await start.notifying {
                     try await job.firstSource(cached, lookup) { source, cached in
                         let resolved = try await resolver.resolve(source, cached, start)
@@ -126,11 +129,11 @@ final class JobPipeline: Sendable {
     ) async -> Outcome {
         var attempts = JobAttempts(job)
         do {
-            if let retry = job.retry { try await wait(for: retry.left, job, delivery) }
+            if let retry = job.retry { try await wait(for: retry.left, job, after: attempts.number, delivery) }
             if let seconds = job.untilStart {
                 try await cancellations.checkBeforeStart(job.identity)
                 if let wait = retries.wait(seconds) { return .scheduled(topic: wait.topic, after: wait.seconds) }
-                try await wait(for: seconds, job, delivery)
+                try await wait(for: seconds, job, after: attempts.number, delivery)
             }
             attempts.queued(job)
             while true {
@@ -165,7 +168,7 @@ final class JobPipeline: Sendable {
                 case .later(let topic, let seconds): return .postponed(failed, topic: topic, after: seconds)
                 case .now(let seconds):
                     report.willRetry(job, failed, after: seconds)
-                    try await wait(for: seconds, job, delivery)
+                    try await wait(for: seconds, job, after: attempts.number, delivery)
                 }
             }
         } catch {
@@ -174,11 +177,15 @@ final class JobPipeline: Sendable {
     }
 
     /// Waits before an attempt.
+    /// - Parameter attempt: The number of the last attempt.
     /// - Throws: ``JobCancellationReason`` or `CancellationError`.
-    func wait(for seconds: Double, _ job: JobContext, _ delivery: JobDelivery) async throws {
+    func wait(
+        for seconds: Double, _ job: JobContext, after attempt: Int, _ delivery: JobDelivery
+    ) async throws {
         guard seconds > 0 else { return }
         guard delivery.release() else { throw JobCancellationReason.revoked }
-        try await cancellations.activeJobs.run(job.identity, until: job.deadlineInstant) { active in
+        let work = ActiveJob.Work(job: job, attempt: attempt, isWaiting: true)
+        try await cancellations.activeJobs.run(job.identity, work, until: job.deadlineInstant) { active in
             delivery.onRevocation { active.cancel(.revoked) }
             try await Task.sleep(for: .seconds(seconds))
         }

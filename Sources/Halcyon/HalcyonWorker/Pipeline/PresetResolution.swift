@@ -24,7 +24,7 @@ extension JobPipeline {
         var attempts = JobAttempts(job)
         var outcome: Outcome?
         do {
-            if let retry = job.retry { try await wait(for: retry.left, job, delivery) }
+            if let retry = job.retry { try await wait(for: retry.left, job, after: attempts.number, delivery) }
             while outcome == nil {
                 try await cancellations.checkBeforeStart(job.identity)
                 try job.checkDeadline()
@@ -43,7 +43,7 @@ extension JobPipeline {
                         "preset: \(missing.reference.name) is not known to this worker, and Redis is unavailable",
                         cause: cause)
                 }
-                outcome = try await retry(attempts.failed(error), job, delivery)
+                outcome = try await retry(attempts.failed(error), job, after: attempts.number, delivery)
             }
         } catch {
             outcome = attempts.cancelled(by: error, job)
@@ -56,14 +56,14 @@ extension JobPipeline {
     /// - Returns: The outcome if this worker makes no further attempt; otherwise nil.
     /// - Throws: ``JobCancellationReason`` or `CancellationError`.
     private func retry(
-        _ failed: FailedJob, _ job: JobContext, _ delivery: JobDelivery
+        _ failed: FailedJob, _ job: JobContext, after attempt: Int, _ delivery: JobDelivery
     ) async throws -> Outcome? {
         switch retries.decide(failed, job) {
         case .giveUp(let reason): return .gaveUp(failed, reason)
         case .later(let topic, let seconds): return .postponed(failed, topic: topic, after: seconds)
         case .now(let seconds):
             report.willRetry(job, failed, after: seconds)
-            try await wait(for: seconds, job, delivery)
+            try await wait(for: seconds, job, after: attempt, delivery)
             return nil
         }
     }

@@ -58,6 +58,14 @@ final class StartNotifier: Sendable {
         return true
     }
 
+    /// The stage of the job, for lists of jobs in flight.
+    var stage: JobDescription.Stage {
+        let (current, moment, isOver) = state.withLock { ($0.current, $0.moment, $0.isOver) }
+        if isOver { return .delivering }
+        if progress.render.progress(of: current) != nil { return .loading }
+        return moment == nil ? .waiting : .rendering
+    }
+
     /// The time at which the job's own operation started.
     var moment: ContinuousClock.Instant? { state.withLock { $0.moment } }
 

@@ -72,7 +72,17 @@ struct DecodeStage: Sendable {
     /// Returns the flow of a record without decoding its job.
     func flow(of record: ConsumedRecord) -> Flow { tenants.flow(of: record.value.flatMap(reader.tenant)) }
 
-    /// Returns the lane of a message, for metrics. It is `normal` if the message does not name one.
+    /// Returns the rule for records whose lane or tenant is paused; nil if nothing is paused.
+    func rule(for pauses: Pauses) -> (@Sendable (JobDelivery) -> Bool)? {
+        let (paused, tenants) = (pauses.lanes, pauses.tenants)
+        if paused.isEmpty, tenants.isEmpty { return nil }
+        return { [self] delivery in
+            delivery.flow.name.map(tenants.contains) ?? false
+                || !paused.isEmpty && paused.contains(lane(of: delivery.record))
+        }
+    }
+
+    /// Returns the lane of a message, for metrics and pauses. It is `normal` if the message does not name one.
     func lane(of record: ConsumedRecord) -> Lane {
         if let lane = lanes[record.topic] { return lane }
         // A retry without valid headers is counted as `normal`.

@@ -101,8 +101,8 @@ extension ValueKind<ResultKey> {
 }
 
 extension Source {
-    /// Parses a source from the command line.
-    fileprivate init(given text: String, _ reader: JobDecoder) throws(InputError) {
+    /// Parses a source from the option `--source`.
+    init(given text: String, _ reader: JobDecoder) throws(InputError) {
         var draft = JobBuilder()
         try draft.set(source: text)
         do throws(InvalidJobError) {
