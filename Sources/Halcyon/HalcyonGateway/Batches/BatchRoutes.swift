@@ -135,7 +135,6 @@ struct BatchRoutes: Sendable {
     private func writer(
         _ request: BatchRequest, _ call: RequestContext, _ contents: BatchListing.Contents? = nil
     ) async throws -> BatchWriter {
-        // If Redis is down, the id is not known to be in use.
         var batch = Batch(
             id: request.id, tenant: request.tenant, owner: call.caller.name, created: Timestamp.now.milliseconds)
         switch contents {
@@ -143,6 +142,7 @@ struct BatchRoutes: Sendable {
         case .preset(let name, _, _): batch.preset = name
         case nil: break
         }
+        // If Redis is down, the id is not known to be in use.
         if let known = try? await store.announce(batch) {
             guard known.owner == call.caller.name else {
                 throw Problem(.conflict, "another key has created a batch with this id; use a different id")
