@@ -262,6 +262,11 @@ import Testing
                 try await until("a worker loads the source") {
                     try await lister.list().jobs.contains { $0.stage == .loading }
                 }
+                try await until("the heartbeats count the jobs of each tenant") {
+                    let workers = try await WorkerRegistry(cluster.client).entries().compactMap { WorkerInfo(json: $0) }
+                    let tenants = workers.reduce(into: [:]) { $0.merge($1.tenants, uniquingKeysWith: +) }
+                    return tenants["t"] == 12
+                }
                 let oldest = try await lister.list(limit: 3, tenant: "t")
                 #expect(oldest.jobs.count == 3 && oldest.total == 12 && oldest.jobs.allSatisfy { $0.tenant == "t" })
                 #expect(oldest.jobs.map(\.id) == list.jobs.filter { $0.tenant == "t" }.prefix(3).map(\.id))

@@ -231,12 +231,12 @@ public final class Worker: Sendable {
         let process: @Sendable ([JobDelivery]) -> Void = { [health, heartbeat] deliveries in
             for delivery in deliveries {
                 health.jobStarted()
-                heartbeat.jobStarted(from: delivery.record.topic)
+                heartbeat.jobStarted(delivery)
             }
             Task {
                 await pipeline.run(deliveries) { delivery in
                     health.jobFinished()
-                    heartbeat.jobFinished(from: delivery.record.topic)
+                    heartbeat.jobFinished(delivery)
                 }
             }
         }

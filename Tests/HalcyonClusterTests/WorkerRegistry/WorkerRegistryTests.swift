@@ -42,6 +42,23 @@ import Testing
         }
     }
 
+    @Test func entryNamesTheBusiestTenants() async throws {
+        try await withRegistry { registry, _ in
+            var busy = entry("a", ["low": 3])
+            busy.tenants = Dictionary(uniqueKeysWithValues: (1...12).map { ("t\($0)", $0 / 2) })
+            try await registry.register(busy, for: .seconds(600))
+            let json = try await registry.entries()[0]
+            #expect(
+                String(decoding: json, as: UTF8.self).hasSuffix(
+                    #""tenants":{"t12":6,"t10":5,"t11":5,"t8":4,"t9":4,"t6":3,"t7":3,"t4":2,"t5":2,"t2":1}}"#))
+            let decoded = try #require(WorkerInfo(json: json))
+            #expect(decoded.id == "a" && decoded.since == busy.since && decoded.jobs == ["low": 3])
+            #expect(decoded.tenants.count == WorkerInfo.mostTenants && decoded.tenants["t12"] == 6)
+        }
+        #expect(WorkerInfo(json: Array(#"{"id":"x","jobs":[1],"later":true}"#.utf8))?.jobs == [:])
+        #expect(WorkerInfo(json: Array("{}".utf8)) == nil)
+    }
+
     @Test func workerExpiresWithoutHeartbeats() async throws {
         try await withRegistry { registry, redis in
             try await registry.register(entry("gone"), for: .milliseconds(50))

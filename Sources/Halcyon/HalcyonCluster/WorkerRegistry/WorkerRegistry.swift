@@ -111,10 +111,17 @@ public struct WorkerInfo: JSONWritable, Hashable, Sendable {
     public var threads: Int
     /// The number of jobs in flight by lane. Retries are counted under `retry`.
     public var jobs: [String: Int]
+    /// The number of jobs in flight of the busiest tenants, at most ``mostTenants``. Jobs without a tenant are not
+    /// counted.
+    public var tenants: [String: Int]
+
+    /// The maximum number of tenants in a description.
+    public static let mostTenants = 10
 
     /// Creates a description from all values.
     public init(
-        id: String, host: String, pid: Int32, version: String, since: Int64, threads: Int, jobs: [String: Int] = [:]
+        id: String, host: String, pid: Int32, version: String, since: Int64, threads: Int, jobs: [String: Int] = [:],
+        tenants: [String: Int] = [:]
     ) {
         self.id = id
         self.host = host
@@ -123,6 +130,42 @@ public struct WorkerInfo: JSONWritable, Hashable, Sendable {
         self.since = since
         self.threads = threads
         self.jobs = jobs
+        self.tenants = tenants
+    }
+
+    /// Decodes an entry of the registry, also of other versions; returns nil if it has no id. Members that are missing
+    /// are empty or 0.
+    public init?(json: [UInt8]) {
+        // Other versions may write something else.
+        guard let root = try? JSON.parse(json, maximumSize: 16 << 10), let id = root.member("id")?.asString else {
+            return nil
+        }
+        func counts(_ name: String) -> [String: Int] {
+            var counts: [String: Int] = [:]
+            // An object of other values has no counts.
+            try? root.member(name)?.forEachMember { name, value in
+                if let count = value.asInteger { counts[name.description] = Int(count) }
+            }
+            return counts
+        }
+        self.init(
+            id: id, host: root.member("host")?.asString ?? "",
+            pid: Int32(clamping: root.member("pid")?.asInteger ?? 0), version: root.member("version")?.asString ?? "",
+            since: root.member("since")?.asString.flatMap { Timestamp(rfc3339: $0) }?.milliseconds ?? 0,
+            threads: Int(root.member("threads")?.asInteger ?? 0), jobs: counts("jobs"), tenants: counts("tenants"))
+    }
+
+    /// Returns the tenants with the most jobs, the busiest first. Those with as many jobs are in the order of their
+    /// names.
+    /// - Parameters:
+    ///   - tenants: The number of jobs of each tenant.
+    ///   - limit: The maximum number of tenants.
+    public static func busiest(_ tenants: [String: Int], limit: Int = mostTenants) -> [(tenant: String, jobs: Int)] {
+        let busy = tenants.filter { $0.value > 0 }.map { (tenant: $0.key, jobs: $0.value) }
+        let sorted = busy.sorted { first, second in
+            first.jobs == second.jobs ? first.tenant < second.tenant : first.jobs > second.jobs
+        }
+        return Array(sorted.prefix(limit))
     }
 
     /// Writes the description as a JSON object.
@@ -137,6 +180,11 @@ public struct WorkerInfo: JSONWritable, Hashable, Sendable {
             writer.name("jobs")
             writer.object { writer in
                 for (lane, count) in jobs.sorted(by: { $0.key < $1.key }) { writer.member(lane, Int64(count)) }
+            }
+            if tenants.isEmpty { return }
+            writer.name("tenants")
+            writer.object { writer in
+                for (tenant, count) in Self.busiest(tenants) { writer.member(tenant, Int64(count)) }
             }
         }
     }

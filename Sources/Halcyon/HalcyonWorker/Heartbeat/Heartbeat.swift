@@ -15,11 +15,18 @@ final class Heartbeat: Sendable {
     private let session: Duration
     /// The lane name of each job topic.
     private let words: [String: String]
-    private let entry: Lock<WorkerInfo>
+    private let state: Lock<State>
     private let task = Lock<Task<Void, Never>?>(nil)
     private let errors: ToleratedErrors
     /// The limits that the registered workers share; nil for none.
     private let limiter: FlowLimiter?
+
+    private struct State {
+        /// The entry, without tenants.
+        var entry: WorkerInfo
+        /// The number of jobs in flight by tenant.
+        var tenants: [String: Int] = [:]
+    }
 
     /// - Parameters:
     ///   - redis: The Redis client. The caller closes it.
@@ -37,21 +44,30 @@ final class Heartbeat: Sendable {
         words = Dictionary(uniqueKeysWithValues: Lane.allCases.map { (topics.jobs($0), $0.rawValue) })
         let (host, pid) = (Self.host, getpid())
         let number = String(UInt32.random(in: 0 ... .max), radix: 16)
-        entry = Lock(
-            WorkerInfo(
-                id: "\(host)-\(pid)-\(number)", host: host, pid: pid, version: options.version,
-                since: Timestamp.now.milliseconds, threads: threads))
+        state = Lock(
+            State(
+                entry: WorkerInfo(
+                    id: "\(host)-\(pid)-\(number)", host: host, pid: pid, version: options.version,
+                    since: Timestamp.now.milliseconds, threads: threads)))
     }
 
     /// The id of the worker.
-    var id: String { entry.withLock { $0.id } }
+    var id: String { state.withLock { $0.entry.id } }
+
+    /// The entry with the current numbers of jobs.
+    private var entry: WorkerInfo {
+        let state = state.withLock { $0 }
+        var entry = state.entry
+        entry.tenants = Dictionary(uniqueKeysWithValues: WorkerInfo.busiest(state.tenants).map { ($0.tenant, $0.jobs) })
+        return entry
+    }
 
     /// Starts to refresh the entry periodically.
     func start() {
         let signing = Task {
             while !Task.isCancelled {
                 await errors.tolerating {
-                    try await registry.register(entry.withLock { $0 }, for: life)
+                    try await registry.register(entry, for: life)
                     if let limiter { limiter.setMembers(try await registry.expiries().count) }
                 }
                 await Task.sleepUnlessCancelled(for: options.interval)
@@ -95,11 +111,11 @@ final class Heartbeat: Sendable {
     /// The TTL of the entry.
     private var life: Duration { max(giveUp, options.interval * 4) }
 
-    /// Counts a job that was received from a topic.
-    func jobStarted(from topic: String) { count(topic, 1) }
+    /// Counts a job that was received.
+    func jobStarted(_ delivery: JobDelivery) { count(delivery, 1) }
 
     /// Removes a job that ended or was returned to the queue from the count.
-    func jobFinished(from topic: String) { count(topic, -1) }
+    func jobFinished(_ delivery: JobDelivery) { count(delivery, -1) }
 
     /// Stops the heartbeat and deletes the entry, if Redis is reachable.
     func deregister() async {
@@ -112,9 +128,16 @@ final class Heartbeat: Sendable {
         }
     }
 
-    private func count(_ topic: String, _ change: Int) {
-        let word = words[topic] ?? "retry"
-        entry.withLock { $0.jobs[word, default: 0] += change }
+    private func count(_ delivery: JobDelivery, _ change: Int) {
+        let word = words[delivery.record.topic] ?? "retry"
+        // The name comes from a message that may be no valid job.
+        let tenant = delivery.flow.name.flatMap { Job.isTenant($0) ? $0 : nil }
+        state.withLock { state in
+            state.entry.jobs[word, default: 0] += change
+            guard let tenant else { return }
+            let count = state.tenants[tenant, default: 0] + change
+            state.tenants[tenant] = count > 0 ? count : nil
+        }
     }
 
     private static var host: String {
