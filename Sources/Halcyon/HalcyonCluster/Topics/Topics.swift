@@ -1,5 +1,6 @@
 import HalcyonCoding
 import HalcyonModel
+import JSON
 import Kafka
 
 /// The topics of a Halcyon cluster. A prefix (`kafka.prefix`, by default `halcyon.`) is followed by a fixed name, or by
@@ -91,6 +92,8 @@ extension Topics {
 public struct GroupLag: Sendable {
     /// The number of messages after the committed offset, by partition.
     public let waiting: [TopicPartition: Int64]
+    /// The committed offset of each partition, or that of its oldest message if none was committed.
+    public let positions: [TopicPartition: Int64]
     /// True if the group has ever committed an offset in one of the partitions.
     public let hasCommitted: Bool
 
@@ -114,6 +117,70 @@ public struct GroupLag: Sendable {
         let waiting = written.mapValues { $0.upperBound - $0.lowerBound }.merging(
             committed.map { ($0.key, max(0, (written[$0.key]?.upperBound ?? 0) - $0.value.offset)) }
         ) { $1 }
-        return GroupLag(waiting: waiting, hasCommitted: !committed.isEmpty)
+        let positions = written.mapValues(\.lowerBound).merging(committed.mapValues(\.offset)) { $1 }
+        return GroupLag(waiting: waiting, positions: positions, hasCommitted: !committed.isEmpty)
+    }
+
+    /// The sum of the positions in a topic. It grows by one with each message that is done with.
+    public func position(in topic: String) -> Int64 {
+        positions.reduce(0) { $1.key.topic == topic ? $0 + $1.value : $0 }
+    }
+}
+
+/// The numbers of jobs that wait in the topics of a cluster.
+public struct WaitingJobs: Hashable, Sendable {
+    /// The lag of each lane.
+    public var lanes: [Lane: Int64]
+    /// The lag of all retry topics together.
+    public var retries: Int64
+    /// The lag of the overflow topic.
+    public var overflow: Int64
+    /// The lag of all delay topics together.
+    public var scheduled: Int64
+
+    /// Creates numbers from all values.
+    /// - Parameters:
+    ///   - lanes: The lag of each lane.
+    ///   - retries: The lag of all retry topics together.
+    ///   - overflow: The lag of the overflow topic.
+    ///   - scheduled: The lag of all delay topics together.
+    public init(lanes: [Lane: Int64], retries: Int64 = 0, overflow: Int64 = 0, scheduled: Int64 = 0) {
+        self.lanes = lanes
+        self.retries = retries
+        self.overflow = overflow
+        self.scheduled = scheduled
+    }
+
+    /// Sums up the lag of the workers' consumer group.
+    /// - Parameters:
+    ///   - lag: The lag in ``Topics/taken``.
+    ///   - topics: The topics of the cluster.
+    public init(_ lag: GroupLag, _ topics: Topics) {
+        self.init(
+            lanes: Dictionary(uniqueKeysWithValues: Lane.allCases.map { ($0, lag.count(in: topics.jobs($0))) }),
+            retries: topics.retries.reduce(0) { $0 + lag.count(in: $1) }, overflow: lag.count(in: topics.overflow),
+            scheduled: topics.delays.reduce(0) { $0 + lag.count(in: $1) })
+    }
+
+    /// Writes the list `lanes` and the members `retries`, `overflow` and `scheduled`.
+    /// - Parameters:
+    ///   - writer: The object.
+    ///   - more: Writes further members of a lane.
+    public func writeMembers(
+        to writer: inout JSONWriter, _ more: (Lane, inout JSONWriter) -> Void = { _, _ in }
+    ) {
+        writer.name("lanes")
+        writer.array { writer in
+            for lane in Lane.allCases {
+                writer.object { writer in
+                    writer.member("lane", lane.rawValue)
+                    writer.member("lag", lanes[lane] ?? 0)
+                    more(lane, &writer)
+                }
+            }
+        }
+        writer.member("retries", retries)
+        writer.member("overflow", overflow)
+        writer.member("scheduled", scheduled)
     }
 }

@@ -58,20 +58,7 @@ actor ClusterOverview {
         var writer = JSONWriter(capacity: 2048)
         let entries = await workers
         writer.object { writer in
-            if let lag = kafka?.lag {
-                writer.name("lanes")
-                writer.array { writer in
-                    for lane in Lane.allCases {
-                        writer.object { writer in
-                            writer.member("lane", lane.rawValue)
-                            writer.member("lag", lag.count(in: cluster.topics.jobs(lane)))
-                        }
-                    }
-                }
-                writer.member("retries", cluster.topics.retries.reduce(0) { $0 + lag.count(in: $1) })
-                writer.member("overflow", lag.count(in: cluster.topics.overflow))
-                writer.member("scheduled", cluster.topics.delays.reduce(0) { $0 + lag.count(in: $1) })
-            }
+            if let lag = kafka?.lag { WaitingJobs(lag, cluster.topics).writeMembers(to: &writer) }
             if let entries {
                 writer.name("workers")
                 writer.array { writer in for entry in entries { writer.raw(entry) } }
