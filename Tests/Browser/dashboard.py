@@ -319,6 +319,26 @@ def shows_lanes_and_workers(dashboard: Dashboard, gateway: str):
     passed("lanes show their lag; a worker appears, and disappears when it has stopped")
 
 
+def shows_running_batches(dashboard: Dashboard, gateway: str, origin: str):
+    """A batch of which one job waits for its start, until it is cancelled."""
+    part = page_part(dashboard, "#batches")
+    expect(part).to_contain_text("No batches are running.", timeout=TIMEOUT)
+    jobs = [{"source": f"{origin}/coffee.jpg", "width": 77}, {"source": "initials:BA", "width": 77, "notBefore": 3600}]
+    body = "\n".join(map(json.dumps, jobs)).encode()
+    request = urllib.request.Request(f"{gateway}/v1/batches?id=seen", body, {"Content-Type": "application/x-ndjson"})
+    with urllib.request.urlopen(request) as answer:
+        batch = json.load(answer)["id"]
+    row = page_part(dashboard, "#batches tbody tr")
+    expect(row).to_have_count(1, timeout=TIMEOUT)
+    expect(row).to_contain_text("50 %, 1 of 2", timeout=TIMEOUT)
+    assert row.locator("progress").evaluate("(bar) => bar.value") == 0.5
+    page_is_accessible(dashboard, "a running batch")
+    with urllib.request.urlopen(urllib.request.Request(f"{gateway}/v1/batches/{batch}", method="DELETE")):
+        pass
+    expect(row).to_contain_text("cancelling", timeout=TIMEOUT)
+    passed("a running batch is shown with its progress, and as cancelling when it is cancelled")
+
+
 def retries_dead_letters(dashboard: Dashboard, gateway: str, origin: str):
     port = free_port()
     post(gateway, [{"id": "dead-letter", "source": f"http://127.0.0.1:{port}/late.jpg", "width": 40, "altText": "late",
@@ -475,6 +495,7 @@ def main():
         escapes_hostile_text(dashboard, gateway, origin)
         keyboard_reaches_every_control(dashboard)
         pause_stops_updates(dashboard, gateway)
+        shows_running_batches(dashboard, gateway, origin)
         # Before a worker stops: the rebalance of the embedded broker is slow, and jobs wait meanwhile.
         fits_all_themes_and_widths(browser, gateway, origin, arguments.screenshots)
         dashboard.page.bring_to_front()

@@ -29,6 +29,7 @@ enum DashboardRoutes {
         var files = ["dashboard.css": file("css", PackageResources.dashboard_css)]
         let scripts = [
             "api.js": PackageResources.api_js,
+            "batches.js": PackageResources.batches_js,
             "cluster.js": PackageResources.cluster_js,
             "dashboard.js": PackageResources.dashboard_js,
             "dead.js": PackageResources.dead_js,

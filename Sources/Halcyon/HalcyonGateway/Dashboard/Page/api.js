@@ -49,6 +49,9 @@ export const deadLetters = async (limit) => (await request(`/v1/dead?limit=${lim
 /** Replays a dead letter: sends it back to its original topic. */
 export const replay = async (letter) => (await request("/v1/dead/replay", postJSON({ letters: [letter] }))).json();
 
+/** Returns the newest batches, running and completed ones. */
+export const newestBatches = async (limit) => (await (await request(`/v1/batches?limit=${limit}`)).json()).batches;
+
 /** Returns the terminal event of a job, if it has ended and the gateway still stores its state. */
 export async function ending(id) {
   const state = await (await request(`/v1/jobs/${encodeURIComponent(id)}`)).json();

@@ -1,6 +1,7 @@
 // Connects the event streams to the parts of the page.
 
 import { setKey } from "./api.js";
+import { Batches } from "./batches.js";
 import { Cluster } from "./cluster.js";
 import { DeadLetters } from "./dead.js";
 import { byId, say } from "./elements.js";
@@ -20,6 +21,7 @@ const failures = new Failures(byId("failures"), trial);
 
 const cluster = new Cluster();
 const dead = new DeadLetters();
+const batches = new Batches();
 
 // The state of the cluster has a separate stream. Only the newest state matters, so the stream is not resumed.
 const overviews = new EventStream({
@@ -67,6 +69,7 @@ byId("key").addEventListener("submit", (event) => {
   stream.retryNow();
   overviews.retryNow();
   dead.read();
+  batches.read();
 });
 
 // Drawing: twice a second whatever the number of events, and not while the page is hidden.
@@ -89,7 +92,11 @@ function draw() {
 }
 
 setInterval(draw, 500);
+setInterval(() => {
+  if (!isPaused && !document.hidden) batches.read();
+}, 2000);
 document.addEventListener("visibilitychange", draw);
 draw();
+batches.read();
 stream.run();
 overviews.run();

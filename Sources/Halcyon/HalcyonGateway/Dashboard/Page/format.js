@@ -19,6 +19,13 @@ export function duration(milliseconds) {
   return `${(milliseconds / 1000).toFixed(1)}\u00a0s`;
 }
 
+/** Formats a time span in the largest unit of which there are two, as in 90 s or 3 h. */
+export function age(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const [unit, length] = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]].find(([, size]) => seconds >= 2 * size) ?? ["s", 1];
+  return `${whole.format(Math.floor(seconds / length))}\u00a0${unit}`;
+}
+
 /** Formats a size with three digits, as in 9.41 kB, and a non-breaking space. */
 export function bytes(value) {
   const [number, unit] = value < 1000 ? [value, "B"] : value < 1_000_000 ? [value / 1000, "kB"] : [value / 1_000_000, "MB"];
