@@ -6,7 +6,8 @@ import Testing
 /// Commands that need no server: help, usage errors, keys, completions.
 @Suite struct CommandLineTests {
     static let commands = [
-        "dev", "worker", "submit", "get", "key", "events", "render", "jobs", "cancel", "pause", "resume", "purge",
+        "dev", "worker", "submit", "get", "key", "events", "top", "render", "jobs", "cancel", "pause", "resume",
+        "purge",
         "trim", "topics create",
         "topics list", "dead list", "dead show", "dead replay", "doctor",
         "health", "bench", "config",

@@ -85,8 +85,12 @@ func wrapped(_ text: String, columns: Int, indent: Int = 0) -> String {
 }
 
 /// The number of columns of the terminal behind a descriptor; nil if there is no terminal or its size is unknown.
-public func terminalColumns(of descriptor: Int32) -> Int? {
+public func terminalColumns(of descriptor: Int32) -> Int? { terminalSize(of: descriptor)?.columns }
+
+/// The size of the terminal behind a descriptor; nil if there is no terminal or its size is unknown. The number of rows
+/// is nil if only that is unknown.
+public func terminalSize(of descriptor: Int32) -> (columns: Int, rows: Int?)? {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-    return Int(size.ws_col)
+    return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : nil)
 }
