@@ -335,8 +335,9 @@ def shows_running_batches(dashboard: Dashboard, gateway: str, origin: str):
     page_is_accessible(dashboard, "a running batch")
     with urllib.request.urlopen(urllib.request.Request(f"{gateway}/v1/batches/{batch}", method="DELETE")):
         pass
-    expect(row).to_contain_text("cancelling", timeout=TIMEOUT)
-    passed("a running batch is shown with its progress, and as cancelling when it is cancelled")
+    expect(row).to_have_count(0, timeout=TIMEOUT)
+    expect(part).to_contain_text("No batches are running.")
+    passed("a running batch is shown with its progress until it has been cancelled")
 
 
 def retries_dead_letters(dashboard: Dashboard, gateway: str, origin: str):
