@@ -2,58 +2,108 @@ import Foundation
 import HalcyonCluster
 import HalcyonModel
 import HalcyonWorker
+import Redis
 import Synchronization
 import TestSupport
 import Testing
 
-/// Results that are rendered again before they expire.
+/// Results that are rendered again before they expire. Tests set the time of a refresh themselves instead of waiting.
 @Suite(.limitedParallelism) struct RefreshTests {
-    /// Makes refreshes possible for results that live a few seconds.
-    private static func refreshSoon(_ options: inout WorkerOptions) {
-        options.refresh.minimumInterval = 0.1
-        options.refresh.interval = .milliseconds(100)
-        options.results.jitter = 0
+    private static let due: RedisArgument = "halcyon:refresh:{halcyon.}:due"
+
+    private static func lookOften(_ options: inout WorkerOptions) { options.refresh.interval = .milliseconds(50) }
+
+    private static func job(_ id: String, _ source: String, _ rule: String = "60", _ fields: String = "") -> String {
+        #"{"id":"\#(id)","source":"\#(source)","width":60,"height":60,"maxAge":600,"refresh":\#(rule)\#(fields)}"#
     }
 
-    private static func job(_ id: String, _ source: String, _ fields: String = "") -> String {
-        #"{"id":"\#(id)","source":"\#(source)","width":60,"height":60,"maxAge":3,"refresh":"beforeExpiry"\#(fields)}"#
+    private static func submit(_ cluster: WorkerFixture, _ job: String, _ id: String) async throws -> EventLog.Entry {
+        try await cluster.submit(job)
+        return try await cluster.events.terminal(of: id)
     }
 
     private static func refreshes(_ cluster: WorkerFixture) -> [EventLog.Entry] {
         cluster.events.terminal.filter { $0.jobID.hasPrefix("refresh-") }
     }
 
-    /// The number of jobs that wait for their refresh.
-    private static func waiting(_ cluster: WorkerFixture) async throws -> Int {
-        try await cluster.client.send("ZCARD", "halcyon:refresh:{halcyon.}:due").integer ?? -1
+    /// The ids of the jobs that wait for their refresh, with its time in milliseconds since 1970.
+    private static func waiting(_ cluster: WorkerFixture) async throws -> [String: Double] {
+        let reply = try await cluster.client.send("ZRANGE", due, "0", "-1", "WITHSCORES").array ?? []
+        let texts = reply.compactMap(\.string)
+        return Dictionary(
+            uniqueKeysWithValues: stride(from: 0, to: texts.count - 1, by: 2).map {
+                (texts[$0], Double(texts[$0 + 1]) ?? -1)
+            })
     }
 
-    @Test func resultsStayWarmWhileTheyAreAskedFor() async throws {
+    /// Makes the only job that waits due now.
+    private static func makeDue(_ cluster: WorkerFixture) async throws {
+        try await until("a job waits for its refresh") { try await Self.waiting(cluster).count == 1 }
+        let id = try #require(try await waiting(cluster).keys.first)
+        _ = try await cluster.client.send("ZADD", due, "1", .string(id))
+    }
+
+    @Test func resultsThatAreAskedForAreRenderedAgain() async throws {
         let origin = try SampleImages.origin()
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker(Self.refreshSoon) {
-                let fields = #","webhook":"https://hooks.example.org/","batch":"b","metadata":1,"delivery":"inline""#
+            try await cluster.withWorker(Self.lookOften) {
                 let source = origin.url("/a")
-                try await cluster.submit(Self.job("0", source, fields))
-                #expect(try await cluster.events.terminal(of: "0").data["origin"] as? String == "network")
-                var asked = 0
-                while Self.refreshes(cluster).count < 2 {
-                    asked += 1
-                    try await cluster.submit(Self.job("\(asked)", source))
-                    // No job waits for its origin, because the results never expire.
-                    #expect(try await cluster.events.terminal(of: "\(asked)").data["origin"] as? String == "memory")
-                    try await Task.sleep(for: .milliseconds(300))
+                let fields = #","batch":"b","metadata":1,"delivery":"inline","tags":["t"]"#
+                let first = try await Self.submit(cluster, Self.job("a", source, "60", fields), "a")
+                #expect(first.data["origin"] as? String == "network")
+                for round in 1...2 {
+                    let asked = try await Self.submit(cluster, Self.job("ask\(round)", source), "ask\(round)")
+                    #expect(asked.data["origin"] as? String == "memory")
+                    try await Self.makeDue(cluster)
+                    try await until("the result is refreshed") { Self.refreshes(cluster).count == round }
                 }
                 #expect(origin.requests.count == 3)
                 for event in Self.refreshes(cluster) {
                     #expect(event.kind == "ready" && event.data["origin"] as? String == "network")
+                    #expect(event.key == first.key)
                     let job = event.data["job"] as? [String: Any] ?? [:]
                     #expect(job["batch"] == nil && job["metadata"] == nil)
                     #expect(((event.data["variants"] as? [[String: Any]])?.first?["data"]) == nil)
                 }
-                // Nobody asks any more. Only what was asked for before is refreshed.
-                try await until("the job is forgotten") { try await Self.waiting(cluster) == 0 }
-                #expect(origin.requests.count <= 4)
+                // Nobody has asked since the last refresh.
+                try await until("the next refresh is planned") {
+                    try await Self.waiting(cluster).values.allSatisfy { $0 > Date.now.timeIntervalSince1970 * 1000 }
+                }
+                try await Self.makeDue(cluster)
+                try await until("the job is forgotten") { try await Self.waiting(cluster).isEmpty }
+                #expect(origin.requests.count == 3 && Self.refreshes(cluster).count == 2)
+                // The result is still there, and is refreshed again from now on.
+                #expect(
+                    try await Self.submit(cluster, Self.job("z", source), "z").data["origin"] as? String == "memory")
+                try await until("the job waits again") { try await Self.waiting(cluster).count == 1 }
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func refreshesShortlyBeforeTheExpiry() async throws {
+        let origin = try SampleImages.origin()
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                Self.lookOften(&$0)
+                $0.results.jitter = 0
+            } _: {
+                let begun = Date.now.timeIntervalSince1970
+                for id in ["a", "b"] {
+                    let event = try await Self.submit(cluster, Self.job(id, origin.url("/a"), #""beforeExpiry""#), id)
+                    #expect(event.kind == "ready")
+                }
+                try await until("a job waits for its refresh") { try await Self.waiting(cluster).count == 1 }
+                @Sendable func seconds() async throws -> Double {
+                    (try await Self.waiting(cluster).values.first ?? 0) / 1000
+                }
+                let planned = try await seconds()
+                #expect(planned >= begun + 569 && planned <= Date.now.timeIntervalSince1970 + 571)
+                // A job that is due although its result lives much longer waits again, for example after another job
+                // has rendered the result.
+                try await Self.makeDue(cluster)
+                try await until("the job waits again") { try await seconds() > begun + 500 }
+                #expect(origin.requests.count == 1 && Self.refreshes(cluster).isEmpty)
             }
         }
         try await origin.stop()
@@ -67,15 +117,18 @@ import Testing
                 ? RawOrigin.answer("500 Oops") : RawOrigin.Step.response(image, ["Cache-Control: max-age=600"])
         }
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker(Self.refreshSoon) {
-                try await cluster.submit(Self.job("a", origin.url("/a"), #","fallback":"initials:F""#))
-                #expect(try await cluster.events.terminal(of: "a").kind == "ready")
+            try await cluster.withWorker(Self.lookOften) {
+                let first = try await Self.submit(
+                    cluster, Self.job("a", origin.url("/a"), "60", #","fallback":"initials:F""#), "a")
                 isBroken.store(true, ordering: .relaxed)
-                try await cluster.submit(Self.job("b", origin.url("/a")))
-                _ = try await cluster.events.terminal(of: "b")
+                _ = try await Self.submit(cluster, Self.job("b", origin.url("/a")), "b")
+                try await Self.makeDue(cluster)
                 try await until("the refresh has failed") { !Self.refreshes(cluster).isEmpty }
                 #expect(Self.refreshes(cluster).map(\.kind) == ["failed"])
-                #expect(try await Self.waiting(cluster) == 0)
+                try await until("the job is forgotten") { try await Self.waiting(cluster).isEmpty }
+                // The result stays.
+                let last = try await Self.submit(cluster, Self.job("c", origin.url("/a")), "c")
+                #expect(last.data["origin"] as? String == "memory" && last.key == first.key)
             }
         }
         try await origin.stop()
@@ -84,15 +137,12 @@ import Testing
     @Test func purgedResultsAreNotRefreshed() async throws {
         let origin = try SampleImages.origin()
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker(Self.refreshSoon) {
-                for id in ["a", "b"] {
-                    try await cluster.submit(Self.job(id, origin.url("/a")))
-                    _ = try await cluster.events.terminal(of: id)
-                }
-                #expect(try await Self.waiting(cluster) == 1)
+            try await cluster.withWorker(Self.lookOften) {
+                for id in ["a", "b"] { _ = try await Self.submit(cluster, Self.job(id, origin.url("/a")), id) }
                 let source = try Source.web(WebURL(origin.url("/a")))
                 _ = try await Purger(cluster.client).run(Purge(.source(source)))
-                try await until("the job is forgotten") { try await Self.waiting(cluster) == 0 }
+                try await Self.makeDue(cluster)
+                try await until("the job is forgotten") { try await Self.waiting(cluster).isEmpty }
                 #expect(Self.refreshes(cluster).isEmpty && origin.requests.count == 1)
             }
         }

@@ -202,6 +202,34 @@ import Testing
         #expect(own.output.contains("retry.delays"))
     }
 
+    @Test func validatesSchedulesAndLimitsOfTenants() async throws {
+        let good = [
+            "HALCYON_TENANTS_WEIGHTS": "acme=4,test=0.5", "HALCYON_TENANTS_MAXIMUM_IN_FLIGHT": "acme=100,*=500",
+            "HALCYON_TENANTS_RATE": "*=0.5", "HALCYON_SCHEDULE_DELAYS": "1s,30m",
+        ]
+        let run = try await Executable.run(["config"], environment: good).expect(0)
+        for text in ["acme=4.0,test=0.5", "*=500,acme=100", "*=0.5", "1s,30m"] {
+            #expect(run.output.contains(text), "\(text)")
+        }
+        for (variable, text, words) in [
+            ("TENANTS_WEIGHTS", "acme", "tenants.weights"), ("TENANTS_WEIGHTS", "*=2", "tenants.weights"),
+            ("TENANTS_WEIGHTS", "a=1,a=2", "tenants.weights"), ("TENANTS_WEIGHTS", "a=0", "tenants.weights"),
+            ("TENANTS_MAXIMUM_IN_FLIGHT", "a=0", "tenants.maximumInFlight"),
+            ("TENANTS_MAXIMUM_IN_FLIGHT", "a b=1.5", "tenants.maximumInFlight"),
+            ("TENANTS_RATE", "a=0", "tenants.rate"), ("TENANTS_RATE", "a/b=1", "tenants.rate"),
+            ("SCHEDULE_DELAYS", "", "schedule.delays"), ("SCHEDULE_DELAYS", "10s,1s", "expected ascending delays"),
+            ("SCHEDULE_DELAYS", "1h", "shorter than worker.cancellationRetention"),
+            ("SCHEDULE_MAXIMUM_DELAY", "366d", "schedule.maximumDelay"),
+            ("REFRESH_RATE", "0", "refresh.rate"), ("REFRESH_MAXIMUM_JOBS", "-1", "refresh.maximumJobs"),
+            ("REFRESH_MAXIMUM_JOBS_PER_TENANT", "0", "refresh.maximumJobsPerTenant"),
+            ("REFRESH_LEAD", "2h", "refresh.lead"), ("REFRESH_MINIMUM_INTERVAL", "0", "refresh.minimumInterval"),
+            ("WORKER_OVERFLOW", "perhaps", "worker.overflow"), ("TENANTS_METRICS", "1001", "tenants.metrics"),
+        ] {
+            let wrong = try await Executable.run(["config"], environment: ["HALCYON_\(variable)": text]).expect(2)
+            #expect(wrong.errors.contains(words), "\(variable): \(wrong.errors)")
+        }
+    }
+
     @Test func validatesWebhookSettings() async throws {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         let good = [
