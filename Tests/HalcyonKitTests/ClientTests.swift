@@ -43,6 +43,32 @@ extension ClusterTests {
             #expect(try await size(of: data) == "200x100")
         }
 
+        @Test func submitsABatchAndFollowsIt() async throws {
+            let client = cluster.client
+            var jobs = (0..<6).map { ImageJob("initials:B\($0)", width: 20) }
+            jobs.append(ImageJob("file:///none", width: 20))
+            let submission = try await client.submitBatch(jobs, closes: false)
+            #expect(submission.accepted == 7 && submission.rejected == 0)
+            let more = try await client.submitBatch(
+                [ImageJob("initials:Z", width: 20), ImageJob("initials:Y", width: -1)], id: submission.id,
+                firstIndex: 7)
+            #expect(more.id == submission.id && more.accepted == 1 && more.rejected == 1)
+            var batch = try await client.batch(id: submission.id)
+            while batch.state != .completed {
+                try await Task.sleep(for: .milliseconds(100))
+                batch = try await client.batch(id: submission.id)
+            }
+            #expect(batch.counts.ready == 7 && batch.counts.failed == 1 && batch.ended == 8 && batch.total == 8)
+            let failures = try await client.batchFailures(id: batch.id)
+            #expect(failures.count == 1 && failures[0].index == 6)
+            #expect(try await client.batches().contains { $0.id == batch.id })
+            let retry = try await client.retryBatch(id: batch.id)
+            #expect(retry.accepted == 1 && retry.id != batch.id)
+            let other = try await client.submitBatch([ImageJob("initials:C", width: 20)], closes: false)
+            try await client.cancelBatch(id: other.id)
+            await #expect(throws: HalcyonError.self) { try await client.batch(id: "unknown") }
+        }
+
         @Test func returnsAnImageInOneCall() async throws {
             let image = try await cluster.client.image(
                 for: ImageJob(cluster.url("coffee.jpg"), width: 120, format: .png))

@@ -64,7 +64,7 @@ extension HalcyonClient {
 
     static func newID() -> String { UUID().uuidString.lowercased() }
 
-    private static func decode<Value: Decodable>(_ type: Value.Type, _ body: Data) throws -> Value {
+    static func decode<Value: Decodable>(_ type: Value.Type, _ body: Data) throws -> Value {
         do { return try JSONDecoder().decode(type, from: body) } catch {
             throw HalcyonError.invalidResponse(String(decoding: body.prefix(200), as: UTF8.self))
         }
