@@ -45,7 +45,7 @@ extension ClusterTests {
 
         @Test func submitsABatchAndFollowsIt() async throws {
             let client = cluster.client
-            var jobs = (0..<6).map { ImageJob("initials:B\($0)", width: 20) }
+            var jobs = (0..<6).map { ImageJob(ImageJob.Source("initials:B\($0)"), width: 20) }
             jobs.append(ImageJob("file:///none", width: 20))
             let submission = try await client.submitBatch(jobs, closes: false)
             #expect(submission.accepted == 7 && submission.rejected == 0)
