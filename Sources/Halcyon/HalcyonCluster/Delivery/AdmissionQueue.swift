@@ -143,7 +143,8 @@ struct AdmissionQueue<Element: FlowMember> {
     }
 
     /// Removes the later half of a full queue that moves slowly, so that records behind it can be received. Flows with
-    /// fewer jobs than the average keep theirs.
+    /// fewer jobs than half the average keep theirs. Flows of similar size are treated alike, so that the removed jobs are
+    /// few ranges of offsets.
     /// - Parameters:
     ///   - limit: The fill level.
     ///   - seconds: The time since the last call.
@@ -158,7 +159,7 @@ struct AdmissionQueue<Element: FlowMember> {
         all.sort { $0.offset < $1.offset }
         let counts = Dictionary(all.map { ($0.flow.name, 1) }, uniquingKeysWith: +)
         let average = all.count / counts.count
-        let busy = all.indices.filter { counts[all[$0].flow.name, default: 0] >= average }
+        let busy = all.indices.filter { 2 * counts[all[$0].flow.name, default: 0] >= average }
         let removed = Set(busy.suffix(all.count / 2))
         (waiting, waitingBytes) = (FairQueue(), 0)
         for (index, element) in all.enumerated() where !removed.contains(index) { append(element) }
