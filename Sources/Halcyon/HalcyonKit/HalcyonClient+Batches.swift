@@ -38,6 +38,7 @@ extension HalcyonClient {
 
     /// The failed jobs of a batch, in the order of their ends. The key needs the scope `read`.
     /// - Parameters:
+    ///   - id: The id of the batch.
     ///   - start: The number of failures to skip.
     ///   - limit: The maximum number of failures, at most 1000.
     /// - Throws: `HalcyonError`; `CancellationError`.
