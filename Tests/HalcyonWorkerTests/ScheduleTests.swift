@@ -148,6 +148,18 @@ import Testing
         try await origin.stop()
     }
 
+    @Test func prefetchCanBeCancelledBySource() async throws {
+        let metrics = Metrics()
+        try await WorkerFixture.with(topics: Self.longDelay) { cluster in
+            try await cluster.withWorker(metrics: metrics, Self.useDelayTopics) {
+                try await cluster.submit(#"{"id":"a","source":"initials:A","prefetch":true,"notBefore":3000}"#)
+                try await until("the job waits") { Self.scheduled(metrics) == 1 }
+                try await cluster.publish(.cancel(.source(.initials(try Initials("A")), of: nil)))
+                #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
+            }
+        }
+    }
+
     @Test func prefetchTriesAlternativesAndFails() async throws {
         let image = try SampleImages.bytes()
         let origin = RawOrigin { request in

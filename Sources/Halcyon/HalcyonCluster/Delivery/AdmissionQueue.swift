@@ -1,6 +1,7 @@
 import Concurrency
 
-/// The jobs of one partition that have been received and wait to be processed, and the number in flight. A pure value.
+/// The jobs of one partition that have been received and wait to be processed, and the number in flight. A value, except
+/// that all queues of a worker share the limits of flows.
 ///
 /// It decouples the order of processing from that of the partition. Flows share the window by weighted fair queueing,
 /// and a flow with few jobs in flight does not wait for the window at all. Jobs that are held, because their lane or
@@ -56,10 +57,7 @@ struct AdmissionQueue<Element: FlowMember> {
         let candidates = held
         held = []
         guard let isHeld else { return enqueue(candidates) }
-        var remaining: [Element] = []
-        waitingBytes = 0
-        while let (_, element) = waiting.popFirst() { remaining.append(element) }
-        return receive(candidates.filter(isHeld) + remaining + candidates.filter { !isHeld($0) })
+        return receive(candidates.filter(isHeld) + removeAllWaiting() + candidates.filter { !isHeld($0) })
     }
 
     private mutating func enqueue(_ elements: [Element]) -> [Element] {
@@ -101,12 +99,16 @@ struct AdmissionQueue<Element: FlowMember> {
 
     /// Takes the next job of a flow that is within its limits into the window.
     private mutating func popFirst() -> Element? {
-        guard let (flow, element) = waiting.popFirst(where: { [limiter] in limiter?.begin($0) ?? true }) else {
+        guard let (_, element) = waiting.popFirst(where: { [limiter] in limiter?.begin($0) ?? true }) else {
             return nil
         }
-        begin(1, of: flow)
-        waitingBytes -= element.bytes
+        begin(element)
         return element
+    }
+
+    private mutating func begin(_ element: Element) {
+        begin(1, of: element.flow.name)
+        waitingBytes -= element.bytes
     }
 
     /// The window is refilled in portions of a quarter, so that jobs are processed in batches.
@@ -119,8 +121,7 @@ struct AdmissionQueue<Element: FlowMember> {
             while inFlight < 2 * window, inFlightByFlow[flow, default: 0] < reserve, waiting.hasElements(of: flow),
                 limiter?.begin(flow) ?? true, let element = waiting.popFirst(of: flow)
             {
-                begin(1, of: flow)
-                waitingBytes -= element.bytes
+                begin(element)
                 admitted.append(element)
             }
         }
@@ -130,6 +131,14 @@ struct AdmissionQueue<Element: FlowMember> {
     private mutating func append(_ element: Element) {
         waitingBytes += element.bytes
         waiting.append(element, to: element.flow)
+    }
+
+    /// Removes all jobs that wait. Those of each flow are in their order.
+    private mutating func removeAllWaiting() -> [Element] {
+        var elements: [Element] = []
+        while let (_, element) = waiting.popFirst() { elements.append(element) }
+        (waiting, waitingBytes) = (FairQueue(), 0)
+        return elements
     }
 
     /// The fill level at which jobs leave the queue for a topic of their own.
@@ -143,8 +152,8 @@ struct AdmissionQueue<Element: FlowMember> {
     }
 
     /// Removes the later half of a full queue that moves slowly, so that records behind it can be received. Flows with
-    /// fewer jobs than half the average keep theirs. Flows of similar size are treated alike, so that the removed jobs are
-    /// few ranges of offsets.
+    /// fewer jobs than half the average keep theirs. Flows of similar size are treated alike, so that the offsets of the
+    /// removed jobs are few ranges.
     /// - Parameters:
     ///   - limit: The fill level.
     ///   - seconds: The time since the last call.
@@ -154,16 +163,14 @@ struct AdmissionQueue<Element: FlowMember> {
         guard waiting.count >= limit.count || waitingBytes >= limit.bytes, waiting.count > 1,
             Double(waiting.count) * seconds > Double(admittedCount) * limit.patience
         else { return [] }
-        var all: [Element] = []
-        while let (_, element) = waiting.popFirst() { all.append(element) }
-        all.sort { $0.offset < $1.offset }
+        let all = removeAllWaiting().sorted { $0.offset < $1.offset }
         let counts = Dictionary(all.map { ($0.flow.name, 1) }, uniquingKeysWith: +)
         let average = all.count / counts.count
         let busy = all.indices.filter { 2 * counts[all[$0].flow.name, default: 0] >= average }
-        let removed = Set(busy.suffix(all.count / 2))
-        (waiting, waitingBytes) = (FairQueue(), 0)
-        for (index, element) in all.enumerated() where !removed.contains(index) { append(element) }
-        return removed.sorted().map { all[$0] }
+        let removed = busy.suffix(all.count / 2)
+        let isRemoved = Set(removed)
+        for index in all.indices where !isRemoved.contains(index) { append(all[index]) }
+        return removed.map { all[$0] }
     }
 
     private mutating func begin(_ count: Int, of flow: String?) {

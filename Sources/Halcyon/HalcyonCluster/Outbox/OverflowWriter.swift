@@ -4,7 +4,7 @@ import Kafka
 import Telemetry
 
 /// Moves jobs of flows that flood a partition to the overflow topic, so that later records of the partition can be
-/// received. Their workers process them like those of their lane.
+/// received. Workers process them with the priority of their lane.
 public struct OverflowWriter: Sendable {
     private let outbox: any Outbox
     private let topics: Topics

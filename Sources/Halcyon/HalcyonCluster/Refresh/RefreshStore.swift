@@ -4,9 +4,9 @@ import Redis
 
 /// The jobs whose results are refreshed, in Redis, shared by all workers with the same topic prefix.
 ///
-/// The results are in Redis as well, so that nothing needs a refresh when this data is lost. All keys have the same hash
-/// tag: a sorted set of ids by the time at which they are due, a hash of the jobs, a set of ids that were asked for since
-/// the last refresh, the number of jobs by tenant, and the number of refreshes in the current second.
+/// The results are in Redis as well, so that nothing needs a refresh when this data is lost. All keys have the same
+/// hash tag: a sorted set of ids by the time at which they are due, a hash of the jobs, a set of ids that were asked for
+/// since the last refresh, the number of jobs by tenant, and the number of refreshes in the current second.
 public struct RefreshStore: Sendable {
     private let redis: RedisClient
     private let keys: [RedisArgument]

@@ -41,6 +41,18 @@ struct PurgeRoutes: Sendable {
     }
 }
 
+extension ControlPublisher {
+    /// Publishes a message to all workers.
+    /// - Throws: ``Problem`` if Kafka does not accept it.
+    func notify(_ message: ControlMessage) async throws(Problem) {
+        do throws(KafkaError) {
+            try await publish(message)
+        } catch {
+            throw Problem(.unavailable, "workers cannot be notified at the moment; try again", retryAfter: 5)
+        }
+    }
+}
+
 /// Routes that cancel jobs by an attribute, pause and resume lanes and tenants, and list the jobs in flight.
 struct ControlRoutes: Sendable {
     let control: ControlPublisher
@@ -76,11 +88,7 @@ struct ControlRoutes: Sendable {
         if case .job = target {
             throw Problem(.badRequest, "invalid cancellation: expected an object; use DELETE /v1/jobs/{id} for a job")
         }
-        do throws(KafkaError) {
-            try await control.publish(.cancel(target))
-        } catch {
-            throw Problem(.unavailable, "workers cannot be notified at the moment; try again", retryAfter: 5)
-        }
+        try await control.notify(.cancel(target))
         var writer = JSONWriter(capacity: 128)
         writer.object { writer in
             writer.member("cancel", target)

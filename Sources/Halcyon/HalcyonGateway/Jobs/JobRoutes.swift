@@ -95,11 +95,7 @@ struct JobRoutes: Sendable {
         if let known = try? await memory.state(of: id), Self.isOver(known) {
             throw Problem(.conflict, "the job has already ended")
         }
-        do throws(KafkaError) {
-            try await control.publish(.cancel(.job(id)))
-        } catch {
-            throw Problem(.unavailable, "workers cannot be notified at the moment; try again", retryAfter: 5)
-        }
+        try await control.notify(.cancel(.job(id)))
         var writer = JSONWriter(capacity: 128)
         writer.object { writer in
             writer.member("id", id)

@@ -130,11 +130,9 @@ final class Heartbeat: Sendable {
 
     private func count(_ delivery: JobDelivery, _ change: Int) {
         let word = words[delivery.record.topic] ?? "retry"
-        // The name comes from a message that may be no valid job.
-        let tenant = delivery.flow.name.flatMap { Job.isTenant($0) ? $0 : nil }
         state.withLock { state in
             state.entry.jobs[word, default: 0] += change
-            guard let tenant else { return }
+            guard let tenant = delivery.flow.name else { return }
             let count = state.tenants[tenant, default: 0] + change
             state.tenants[tenant] = count > 0 ? count : nil
         }

@@ -85,9 +85,8 @@ extension JobContext {
     /// bytes, and it does not require the result store.
     fileprivate var isPlain: Bool {
         retry == nil && job.slot == nil && job.tags.isEmpty && job.refresh == nil && job.notBefore == nil
-            && job.deadline == nil
-            && job.cache.looksAtResults
-            && !job.cache.onlyIfCached && job.cache.store != .required && !job.delivery.isPut
+            && job.deadline == nil && job.cache.looksAtResults && !job.cache.onlyIfCached
+            && job.cache.store != .required && !job.delivery.isPut
             && !job.delivery.wantsBytes
             && !ResultTTLPolicy(maxAge: job.maxAge).canExtend
     }

@@ -35,7 +35,7 @@ final class JobContext: Sendable {
     /// True for the source of the job itself, false for an alternative or the fallback picture.
     let isOwnSource: Bool
     /// The hash of the job's own source.
-    private let sourceHash: String?
+    private let sourceHash: String
     private let state: JobState
 
     /// The state of a job that its contexts share.
@@ -80,7 +80,8 @@ final class JobContext: Sendable {
         self.unknownFields = unknownFields
         self.trace = trace
         isOwnSource = true
-        sourceHash = keys.first?.sourceHash
+        // A prefetch has no keys.
+        sourceHash = keys.first?.sourceHash ?? job.request.sourceHash
         state = JobState(retry)
     }
 

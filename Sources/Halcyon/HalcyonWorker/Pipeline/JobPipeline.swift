@@ -117,8 +117,8 @@ final class JobPipeline: Sendable {
         try await persist.ensure(ready.results, of: job)
     }
 
-    /// Runs attempts until one succeeds, the retry policy gives the job up, or the job moves to a retry topic. A job that
-    /// may not start yet moves to a delay topic.
+    /// Runs attempts until one succeeds, the retry policy gives the job up, or the job moves to a retry topic. A job
+    /// that may not start yet moves to a delay topic.
     ///
     /// A job that waits for its next attempt occupies an entry in the window of its partition and nothing else. If it
     /// is revoked, cancelled or superseded, the wait ends at once.
@@ -132,7 +132,9 @@ final class JobPipeline: Sendable {
             if let retry = job.retry { try await wait(for: retry.left, job, after: attempts.number, delivery) }
             if let seconds = job.untilStart {
                 try await cancellations.checkBeforeStart(job.identity)
-                if let wait = retries.wait(seconds) { return .scheduled(topic: wait.topic, after: wait.seconds) }
+                if let delay = retries.delay(for: seconds) {
+                    return .scheduled(topic: delay.topic, after: delay.seconds)
+                }
                 try await wait(for: seconds, job, after: attempts.number, delivery)
             }
             attempts.queued(job)

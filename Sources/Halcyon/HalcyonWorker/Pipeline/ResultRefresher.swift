@@ -9,8 +9,8 @@ import Telemetry
 /// Keeps results of jobs with the field `refresh` warm: renders them again before they expire, or at an interval, while
 /// jobs ask for them.
 ///
-/// A refresh is a job of its own in the lane `low`, which reloads the source. Its retries, limits and metrics are those of
-/// any job.
+/// A refresh is a job of its own in the lane `low`, which reloads the source. Its retries, limits and metrics are those
+/// of any job.
 struct ResultRefresher: Sendable {
     let store: RefreshStore
     let options: RefreshOptions

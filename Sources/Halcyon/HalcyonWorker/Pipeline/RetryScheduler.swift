@@ -24,7 +24,7 @@ struct RetryScheduler: Sendable {
     /// for one before it.
     /// - Parameter seconds: The time until the job may start.
     /// - Returns: The index of the delay topic; nil if the job waits in the worker, because the time is short.
-    func wait(_ seconds: Double) -> (topic: Int, seconds: Double)? {
+    func delay(for seconds: Double) -> (topic: Int, seconds: Double)? {
         guard seconds > policy.inProcess else { return nil }
         let topic = startDelays.lastIndex { $0 <= seconds } ?? 0
         return (topic, min(seconds, startDelays[topic]))

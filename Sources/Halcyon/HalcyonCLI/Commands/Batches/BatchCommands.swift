@@ -2,6 +2,7 @@ import Formats
 import HalcyonCluster
 import HalcyonCoding
 import HalcyonModel
+import JSON
 import Kafka
 import ProgramSettings
 
@@ -61,14 +62,25 @@ enum BatchCommands {
     }
 
     /// Waits for the batch with `--wait`, or tells that it was submitted.
+    /// - Parameters:
+    ///   - text: The text that follows the id of the batch.
+    ///   - writeMember: Writes the member that follows the id in JSON.
     static func followUp(
-        _ id: String, _ arguments: ParsedCommand, _ configuration: Configuration, report: (_ asJSON: Bool) -> Void
+        _ id: String, _ arguments: ParsedCommand, _ configuration: Configuration, said text: String,
+        _ writeMember: (inout JSONWriter) -> Void
     ) async throws -> ExitCode {
         let asJSON = arguments[json]
         if arguments[wait] {
             return try await configuration.withBatches { try await wait(for: id, $0, asJSON: asJSON) }
         }
-        report(asJSON)
+        if asJSON {
+            Console.printObject { writer in
+                writer.member("batch", id)
+                writeMember(&writer)
+            }
+        } else {
+            Console.print("\(id): \(text)")
+        }
         return .done
     }
 
@@ -173,16 +185,9 @@ enum BatchCreateCommand: Subcommand {
             } catch let error as InvalidJobError {
                 throw InputError(fields.translated(error.failure.message, arguments), of: arguments)
             }
-            return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
-                if asJSON {
-                    Console.printObject { writer in
-                        writer.member("batch", id)
-                        writer.member("prefix", prefix.text)
-                    }
-                } else {
-                    Console.print("\(id): a worker lists \(prefix.text)")
-                }
-            }
+            return try await BatchCommands.followUp(
+                id, arguments, configuration, said: "a worker lists \(prefix.text)"
+            ) { $0.member("prefix", prefix.text) }
         }
         guard let file = arguments[file] else { throw InputError("give a FILE or --s3-prefix", of: arguments) }
         let jobs = try await JobList.drafts(
@@ -194,16 +199,9 @@ enum BatchCreateCommand: Subcommand {
             let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
             try await BatchUpload(writer: writer, webhook: arguments[BatchCommands.webhook]).send(jobs)
         }
-        return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
-            if asJSON {
-                Console.printObject { writer in
-                    writer.member("batch", id)
-                    writer.member("jobs", jobs.count)
-                }
-            } else {
-                Console.print("\(id): \(counted(jobs.count, "job")) submitted")
-            }
-        }
+        return try await BatchCommands.followUp(
+            id, arguments, configuration, said: "\(counted(jobs.count, "job")) submitted"
+        ) { $0.member("jobs", jobs.count) }
     }
 }
 

@@ -257,16 +257,9 @@ enum RerenderCommand: Subcommand {
         } catch let error as InvalidJobError {
             throw InputError(error.failure.message, of: arguments)
         }
-        return try await BatchCommands.followUp(id, arguments, configuration) { asJSON in
-            if asJSON {
-                Console.printObject { writer in
-                    writer.member("batch", id)
-                    writer.member("preset", name)
-                }
-            } else {
-                Console.print("\(id): a worker lists the jobs of the preset \(name)")
-            }
-        }
+        return try await BatchCommands.followUp(
+            id, arguments, configuration, said: "a worker lists the jobs of the preset \(name)"
+        ) { $0.member("preset", name) }
     }
 
     /// Returns the number of jobs in the index.
