@@ -32,6 +32,58 @@ import Testing
         for (name, weight) in weights { #expect(abs(Double(served[name] ?? 0) - 200 * weight) <= 2, "\(served)") }
     }
 
+    /// A flow below its share does not wait for a turn of all others.
+    @Test func aFlowWithFewElementsIsServedNext() {
+        var queue = FairQueue<Int>()
+        for number in 0..<30 { for flow in 0..<200 { queue.append(number, to: Flow("\(flow)")) } }
+        // Until all of them have had a turn, they are new, too.
+        for _ in 0..<200 { _ = queue.popFirst() }
+        for round in 0..<10 {
+            queue.append(round, to: Flow("small"))
+            #expect(queue.popFirst()?.flow == "small", "\(round)")
+            // Twice as long as the turn of all flows.
+            for _ in 0..<400 { _ = queue.popFirst() }
+        }
+    }
+
+    @Test func refundedElementsDoNotCount() {
+        var queue = FairQueue<Int>()
+        for number in 0..<1000 { for name in ["a", "b"] { queue.append(number, to: Flow(name)) } }
+        var served: [String: Int] = [:]
+        for _ in 0..<300 {
+            guard let flow = queue.popFirst()?.flow else { break }
+            served[flow, default: 0] += 1
+            // Half of the elements of a.
+            if flow == "a", served[flow, default: 0] % 2 == 0 { queue.refund(flow) }
+        }
+        #expect(abs((served["a"] ?? 0) - 200) <= 2, "\(served)")
+    }
+
+    /// Refunds give no credit beyond that of an idle flow.
+    @Test func refundsAreLimited() {
+        var queue = FairQueue<Int>()
+        for number in 0..<1000 { for name in ["a", "b"] { queue.append(number, to: Flow(name)) } }
+        for _ in 0..<100 { _ = queue.popFirst() }
+        for _ in 0..<100 { queue.refund("a") }
+        queue.refund("unknown")
+        let next = (0..<100).compactMap { _ in queue.popFirst()?.flow }
+        #expect((50...52).contains(next.count { $0 == "a" }))
+    }
+
+    @Test func aFlowThatWasForgottenGainsNothing() {
+        var queue = FairQueue<Int>()
+        for number in 0..<10_000 { queue.append(number, to: Flow("big")) }
+        var served: [String: Int] = [:]
+        for number in 0..<2000 {
+            // Idle flows that make the queue forget some.
+            queue.append(number, to: Flow("\(number)"))
+            if !queue.hasElements(of: "returning") { queue.append(number, to: Flow("returning")) }
+            for _ in 0..<2 { if let flow = queue.popFirst()?.flow { served[flow, default: 0] += 1 } }
+        }
+        #expect(
+            (served["returning"] ?? 0) <= (served["big"] ?? 0) + 2, "\(served["returning"] ?? 0) \(served["big"] ?? 0)")
+    }
+
     @Test func anIdleFlowAccumulatesNoCredit() {
         var queue = FairQueue<Int>()
         for number in 0..<1000 { queue.append(number, to: Flow("a")) }

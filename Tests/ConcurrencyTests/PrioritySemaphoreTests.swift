@@ -46,6 +46,34 @@ import Testing
         #expect(order.withLock { $0.prefix(8).count { $0 == "small" } } == 3)
     }
 
+    @Test func flowsBelowTheirShareHaveAReserve() async throws {
+        let semaphore = PrioritySemaphore(4, shares: [4, 1], reserve: 2)
+        let (big, small) = (WorkPriority(level: 1, flow: Flow("big")), WorkPriority(level: 1, flow: Flow("small")))
+        // A single flow gets all permits.
+        for _ in 0..<4 { try await semaphore.acquire(big) }
+        let waiters = (0..<20).map { _ in Task { try await semaphore.acquire(big) } }
+        try await until("all wait") { semaphore.waiting == 20 }
+        semaphore.release(3)
+        try await until("three go on") { semaphore.waiting == 17 }
+        let first = Task { try await semaphore.acquire(small) }
+        try await until("the small flow waits") { semaphore.waiting == 18 }
+        // Two permits fill the reserve again, and the third one is the turn of the small flow.
+        semaphore.release(3)
+        try await first.value
+        #expect(semaphore.waiting == 17)
+        semaphore.release(3)
+        try await until("three of the big flow go on") { semaphore.waiting == 14 }
+        // After a while it does not wait, but only once.
+        try await semaphore.acquire(small)
+        let second = Task { try await semaphore.acquire(small) }
+        try await until("the small flow waits") { semaphore.waiting == 15 }
+        // Work that took nothing does not count.
+        semaphore.refund(small)
+        semaphore.release(2)
+        try await second.value
+        for waiter in waiters { waiter.cancel() }
+    }
+
     @Test func cancelledWaiterTakesNoPermit() async throws {
         let semaphore = PrioritySemaphore(1)
         try await semaphore.acquire()

@@ -140,7 +140,7 @@ public final class Worker: Sendable {
         subscriber = RedisSubscriber(options.redis)
         leases = Leases(redis, subscriber, options.leases, log: log, metrics: metrics)
         let lanes = Lane.allCases.map { options.shares[$0] ?? 1 }
-        let fetches = PrioritySemaphore(options.fetches, shares: lanes)
+        let fetches = PrioritySemaphore(options.fetches, shares: lanes, reserve: options.fetches / 16)
         sources = try SourceCache(
             loader, redis, leases, permits: fetches, bytesPerPermit: options.memory.fetch,
             largest: options.sources.maximumBytes, options: options.sourceTier, limits: options.origins, log: log,
@@ -194,7 +194,7 @@ public final class Worker: Sendable {
             results: results, persist: persist, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
         let render = RenderStage(
             sources: sources, assets: assets, service: service,
-            permits: PrioritySemaphore(options.concurrency * 2, shares: lanes),
+            permits: PrioritySemaphore(options.concurrency + max(1, options.concurrency / 4), shares: lanes),
             memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch))
         let decoder = DecodeStage(
             reader: reader, topics: options.topics, tenants: options.tenants)

@@ -44,6 +44,20 @@ public final class AsyncEvent: Sendable {
     }
 }
 
+extension AsyncEvent {
+    /// Waits until the event is signaled, but at most for `limit`.
+    /// - Throws: `CancellationError` if the task is cancelled first.
+    public func wait(atMost limit: Duration) async throws {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.wait() }
+            group.addTask { await Task.sleepUnlessCancelled(for: limit) }
+            await group.next()
+            group.cancelAll()
+        }
+        try Task.checkCancellation()
+    }
+}
+
 /// A value that one thread provides and others wait for. For threads that may block, where no task could be suspended.
 public final class BlockingPromise<Value: Sendable>: Sendable {
     private let value = ConditionLock<Value?>(nil)

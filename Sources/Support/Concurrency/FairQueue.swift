@@ -16,8 +16,9 @@ public struct Flow: Hashable, Sendable {
 ///
 /// Start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM 1996): the elements of a flow are
 /// served in their order, and the next flow is the one with the lowest start tag. Each element raises the tag of its
-/// flow by the inverse of its weight. A flow accumulates no credit while it has no elements. Appending and removing
-/// take logarithmic time in the number of flows.
+/// flow by the inverse of its weight. A flow that had no elements for a while is served next, once: it accumulates a
+/// credit of one element at most, so that flows with few elements do not wait until all others have had a turn.
+/// Appending and removing take logarithmic time in the number of flows.
 public struct FairQueue<Element> {
     fileprivate struct Backlog {
         var elements = Deque<Element>()
@@ -26,6 +27,9 @@ public struct FairQueue<Element> {
         /// The number of the only valid entry in the heap.
         var entry: UInt64 = 0
         var weight: Double
+
+        /// The tag of an element at a virtual time, at the earliest.
+        func earliestTag(at virtualTime: Double) -> Double { virtualTime - 1 / weight }
     }
 
     private struct HeapEntry: Comparable {
@@ -46,11 +50,16 @@ public struct FairQueue<Element> {
     private var nextNumber: UInt64 = 0
     /// The start tag of the element that was served last.
     private var virtualTime = 0.0
+    /// The number of flows above which those that can be recreated are forgotten.
+    private var capacity = 64
     /// The number of elements.
     public private(set) var count = 0
 
     /// Creates an empty queue.
     public init() {}
+
+    /// True if several flows have had elements and are not forgotten.
+    public var hasSeveralFlows: Bool { flows.count > 1 }
 
     /// True if the queue is empty.
     public var isEmpty: Bool { count == 0 }
@@ -63,7 +72,7 @@ public struct FairQueue<Element> {
         count += 1
         let time = virtualTime
         let wasIdle = Self.append(
-            element, to: &flows[flow.name, default: Backlog(tag: 0, weight: 1)], flow.weight, at: time)
+            element, to: &flows[flow.name, default: Backlog(tag: -.infinity, weight: 1)], flow.weight, at: time)
         guard wasIdle else { return }
         waitingFlows += 1
         schedule(flow.name)
@@ -76,7 +85,7 @@ public struct FairQueue<Element> {
         backlog.elements.append(element)
         backlog.weight = weight
         guard backlog.entry == 0 else { return false }
-        backlog.tag = max(backlog.tag, virtualTime)
+        backlog.tag = max(backlog.tag, backlog.earliestTag(at: virtualTime))
         return true
     }
 
@@ -115,6 +124,26 @@ public struct FairQueue<Element> {
         return element
     }
 
+    /// Counts an element that is served without having been in the queue, if its flow is below its share: if it would
+    /// be served next.
+    /// - Returns: False if the flow has elements, or has been served too recently.
+    public mutating func takeTurn(of flow: Flow) -> Bool {
+        var backlog = flows[flow.name] ?? Backlog(tag: -.infinity, weight: flow.weight)
+        let earliest = backlog.earliestTag(at: virtualTime)
+        guard backlog.entry == 0, backlog.tag <= earliest else { return false }
+        backlog.tag = earliest + 1 / backlog.weight
+        flows[flow.name] = backlog
+        forgetIdleFlows()
+        return true
+    }
+
+    /// Does not count an element that was served towards the share of its flow, because it took next to nothing.
+    public mutating func refund(_ flow: String?) {
+        guard let backlog = flows[flow] else { return }
+        flows[flow]?.tag = max(backlog.tag - 1 / backlog.weight, backlog.earliestTag(at: virtualTime))
+        if backlog.entry != 0 { schedule(flow) }
+    }
+
     /// Enters a flow that has elements into the heap with its tag.
     private mutating func schedule(_ flow: String?) {
         if heap.count > 64 + 2 * waitingFlows { forgetOutdatedEntries() }
@@ -137,10 +166,11 @@ public struct FairQueue<Element> {
         heap = heap.filter { flows[$0.flow]?.entry == $0.number }.sorted()
     }
 
-    /// Drops the tags of flows without elements when there are many of them.
+    /// Drops flows without elements that have all the credit that a flow can have, when there are many flows.
     private mutating func forgetIdleFlows() {
-        guard flows.count > 64 + 2 * waitingFlows else { return }
-        flows = flows.filter { $0.value.entry != 0 }
+        guard flows.count > capacity else { return }
+        flows = flows.filter { $0.value.entry != 0 || $0.value.tag > $0.value.earliestTag(at: virtualTime) }
+        capacity = 64 + 2 * flows.count
     }
 
     private mutating func popEntry() -> HeapEntry? {

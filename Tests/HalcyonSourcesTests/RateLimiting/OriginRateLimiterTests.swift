@@ -73,6 +73,30 @@ import Testing
         await rateLimiter.release(try await waiting[2].value, .answered)
     }
 
+    /// A store that would be polled again only after an hour.
+    private struct RarelyPolledStore: OriginLimiterStore {
+        let store: LocalOriginLimiterStore
+
+        func acquire(_ origin: Origin, load: String) async throws -> OriginAnswer {
+            let answer = store.acquire(origin, load: load)
+            if case .wait = answer { return .wait(.seconds(3600)) }
+            return answer
+        }
+
+        func release(_ origin: Origin, load: String, of url: String, _ outcome: OriginOutcome) async throws {
+            store.release(origin, load: load, of: url, outcome)
+        }
+
+        func prolong(_ loads: [Origin: Set<String>]) async throws {}
+    }
+
+    @Test func theEndOfALoadStartsTheNextOne() async throws {
+        var limits = OriginLimits()
+        limits.concurrency = 3
+        let limiter = OriginRateLimiter(shared: RarelyPolledStore(store: LocalOriginLimiterStore(limits)), limits)
+        #expect(try await maximumInFlight(30, through: [limiter], expecting: 3) == 3)
+    }
+
     @Test func openBreakerRejectsOnlyItsOwnOrigin() async throws {
         var limits = OriginLimits()
         limits.failures = 2

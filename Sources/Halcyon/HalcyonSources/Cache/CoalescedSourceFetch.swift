@@ -46,7 +46,10 @@ struct CoalescedSourceFetch: DistributedExecution {
     func stored(_ key: FetchKey, hasWaited: Bool, _ context: WorkContext) async throws -> CachedSource? {
         let (found, permit) = try await fetcher.find(request, context.urgency)
         self.found.withLock { $0 = found }
-        guard var hit = try fetcher.hit(found, permit, newerThan: firstVersion)?.source else { return nil }
+        guard var hit = try fetcher.hit(found, permit, newerThan: firstVersion)?.source else {
+            fetcher.permits.giveUp(permit, context.urgency)
+            return nil
+        }
         try context.markStarted()
         hit.isShared = hasWaited
         if !hasWaited { hit.loadedFor = context.trace }
@@ -130,6 +133,13 @@ struct FetchPermits: Sendable {
             let change = Double(bytes) - typical
             typical += change / (change > 0 ? 2 : 8)
         }
+    }
+
+    /// Releases a permit whose source was not found. It does not count towards the share of the job's flow, because the
+    /// job acquires another one to fetch the source.
+    func giveUp(_ permit: SemaphorePermit, _ urgency: WorkPriority) {
+        permit.release()
+        semaphore.refund(urgency)
     }
 
     /// Performs a fetch. Its transfers pause while they need more memory than the permit covers and no more is

@@ -73,7 +73,7 @@ public struct SourceCache: Sendable {
             if isOld { await revalidate(request, found) }
             return hit
         }
-        permit.release()
+        fetcher.permits.giveUp(permit, context.urgency)
         return try await share(request, found, use, context)
     }
 

@@ -5,8 +5,9 @@ import Telemetry
 
 /// Admits loads of an origin within its rate and concurrency limits, unless its circuit breaker is open.
 ///
-/// Loads of one origin wait in order of arrival. Only the first one polls the store, so that thousands of waiting loads
-/// cost no more than one. A waiting load holds no resources that loads of other origins need.
+/// Loads of one origin wait for their turn. Only the next one polls the store, so that thousands of waiting loads cost
+/// no more than one, and at once when another load of this process ends. A waiting load holds no resources that loads
+/// of other origins need.
 struct OriginRateLimiter: Sendable {
     /// A load that was admitted.
     struct OriginPermit: Sendable {
@@ -20,6 +21,8 @@ struct OriginRateLimiter: Sendable {
     private struct OriginLock {
         let semaphore: PrioritySemaphore
         var users = 0
+        /// The event that wakes the holder.
+        var release = AsyncEvent()
     }
 
     private let shared: (any OriginLimiterStore)?
@@ -34,12 +37,24 @@ struct OriginRateLimiter: Sendable {
     ///     process counts its own loads. In the latter case it uses half of the concurrency limit.
     ///   - shares: The weights of the lanes at the lock of an origin.
     ///   - errors: Counts and logs Redis errors.
-    init(_ redis: RedisClient?, _ limits: OriginLimits, shares: [Int] = [1], errors: ToleratedErrors = .silent) {
+    init(
+        _ redis: RedisClient?, _ limits: OriginLimits, shares: [Int] = [1], errors: ToleratedErrors = .silent
+    ) {
+        self.init(
+            shared: redis.map { OriginLeaseRenewer(RedisOriginLimiterStore($0, limits), lease: limits.lease, errors) },
+            limits, shares: shares, errors: errors)
+    }
+
+    /// Creates a rate limiter that shares the limits through any store.
+    init(
+        shared: (any OriginLimiterStore)?, _ limits: OriginLimits, shares: [Int] = [1],
+        errors: ToleratedErrors = .silent
+    ) {
         self.shares = shares
         self.errors = errors
-        shared = redis.map { OriginLeaseRenewer(RedisOriginLimiterStore($0, limits), lease: limits.lease, errors) }
+        self.shared = shared
         var own = limits
-        if redis != nil { own.concurrency = max(1, limits.concurrency / 2) }
+        if shared != nil { own.concurrency = max(1, limits.concurrency / 2) }
         // A process always learns when its own loads end, so their leases need no renewal.
         own.lease = .seconds(86_400)
         self.own = LocalOriginLimiterStore(own)
@@ -66,11 +81,14 @@ struct OriginRateLimiter: Sendable {
         defer { semaphore.release() }
         let load = String(UInt64.random(in: .min ... .max), radix: 36)
         while true {
+            let release = AsyncEvent()
+            locks.withLock { $0[origin]?.release = release }
             let (answer, store) = await ask(origin, load)
             switch answer {
             case .go: return OriginPermit(origin: origin, load: load, url: url, store: store)
             // Jitter keeps processes from polling at the same moment.
-            case .wait(let time): try await Task.sleep(for: time * Double.random(in: 0.75...1.25))
+            case .wait(let time):
+                try await release.wait(atMost: time * Double.random(in: 0.75...1.25))
             case .resting(let time):
                 throw JobError(
                     .originUnavailable,
@@ -88,6 +106,7 @@ struct OriginRateLimiter: Sendable {
             await errors.tolerating {
                 try await permit.store.release(permit.origin, load: permit.load, of: permit.url, outcome)
             }
+            locks.withLock { $0[permit.origin]?.release }?.signal()
         }.value
     }
 

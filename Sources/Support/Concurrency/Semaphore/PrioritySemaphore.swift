@@ -1,11 +1,14 @@
 /// An asynchronous semaphore that grants permits in the order of requests. With several priority levels, each level
 /// gets its share of the released permits, so high priorities are served quickly and none starves. Within a level,
-/// flows get equal or weighted shares (``FairQueue``).
+/// flows get equal or weighted shares (``FairQueue``), and a reserve of permits is kept for flows below their share, so
+/// that they need not wait until others release theirs.
 public final class PrioritySemaphore: Sendable {
     private typealias Waiter = CheckedContinuation<Void, any Error>
 
     private struct State {
         var free: Int
+        /// The number of permits that only flows below their share may acquire, if there are several flows.
+        let fullReserve: Int
         var queue: SemaphoreWaitQueue<Waiter>
         var nextNumber: UInt64 = 0
         /// Holders that need more permits, in order of arrival.
@@ -20,9 +23,11 @@ public final class PrioritySemaphore: Sendable {
             return nextNumber
         }
 
+        private var reserve: Int { queue.hasSeveralFlows ? fullReserve : 0 }
+
         /// Takes a permit if one is free.
-        mutating func takeFree() -> Bool {
-            guard free > 0 else { return false }
+        mutating func takeFree(_ flow: Flow, _ level: Int) -> Bool {
+            guard free > reserve || (free > 0 && queue.takeTurn(of: flow, level: level)) else { return false }
             free -= 1
             return true
         }
@@ -44,7 +49,7 @@ public final class PrioritySemaphore: Sendable {
                 _ = grow(growth.holder, by: growth.count)
                 waiters.append(waiter)
             }
-            while free > 0, let waiter = queue.popNext() {
+            while free > reserve, let waiter = queue.popNext() {
                 free -= 1
                 waiters.append(waiter)
             }
@@ -66,10 +71,12 @@ public final class PrioritySemaphore: Sendable {
     /// - Parameters:
     ///   - count: The number of permits.
     ///   - shares: The shares of the priority levels, highest priority first.
-    public init(_ count: Int, shares: [Int] = [1]) {
-        precondition(count > 0, "a semaphore needs at least one permit")
+    ///   - reserve: The number of permits that only flows below their share may acquire, if there are several flows;
+    ///     less than `count`.
+    public init(_ count: Int, shares: [Int] = [1], reserve: Int = 0) {
+        precondition(count > reserve, "a semaphore needs at least one permit for all")
         self.shares = shares
-        state = Lock(State(free: count, queue: SemaphoreWaitQueue(shares: shares)))
+        state = Lock(State(free: count, fullReserve: reserve, queue: SemaphoreWaitQueue(shares: shares)))
     }
 
     /// Waits for a permit. Release it with ``release(_:)``.
@@ -77,13 +84,16 @@ public final class PrioritySemaphore: Sendable {
     ///   lowest.
     /// - Throws: `CancellationError` if the task is cancelled first.
     public func acquire(_ urgency: WorkPriority? = nil) async throws {
-        let number: UInt64? = state.withLock { $0.takeFree() ? nil : $0.newNumber() }
+        let flow = urgency?.flow ?? Flow()
+        let number: UInt64? = state.withLock { state in
+            state.takeFree(flow, urgency?.level ?? .max) ? nil : state.newNumber()
+        }
         guard let number else { return }
         let listener = urgency?.listen { level in self.state.withLock { $0.queue.escalate(number, to: level) } }
         defer { listener?.end() }
         try await wait(number) { state, waiter in
-            if state.takeFree() { return true }
-            state.queue.append(waiter, number: number, level: .max, flow: urgency?.flow ?? Flow())
+            if state.takeFree(flow, urgency?.level ?? .max) { return true }
+            state.queue.append(waiter, number: number, level: .max, flow: flow)
             return false
         } onQueued: {
             // Read the level only now, so that no increase in between is missed.
@@ -100,7 +110,7 @@ public final class PrioritySemaphore: Sendable {
             try await acquire(urgency)
             return true
         }
-        if state.withLock({ $0.takeFree() }) { return true }
+        if state.withLock({ $0.takeFree(urgency?.flow ?? Flow(), urgency?.level ?? .max) }) { return true }
         let isAcquired = await withTaskGroup(of: Bool.self) { group in
             // The only error of either task is that it was cancelled.
             group.addTask { (try? await self.acquire(urgency)) != nil }
@@ -169,6 +179,11 @@ public final class PrioritySemaphore: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
+    /// Does not count a permit that was released at once towards the share of its flow.
+    public func refund(_ urgency: WorkPriority) {
+        state.withLock { $0.queue.refund(urgency.flow, level: urgency.level) }
+    }
+
     /// The number of waiting tasks.
     public var waiting: Int { state.withLock { $0.queue.count + $0.growthWaiters.count } }
 }
@@ -195,9 +210,12 @@ struct SemaphoreWaitQueue<Waiter> {
 
     var count: Int { entries.count }
 
+    /// True if several flows of a level have waited.
+    var hasSeveralFlows: Bool { queues.contains(where: \.hasSeveralFlows) }
+
     /// Appends a waiter to its queue.
     mutating func append(_ waiter: Waiter, number: UInt64, level: Int, flow: Flow = Flow()) {
-        let level = min(max(level, 0), queues.count - 1)
+        let level = clamped(level)
         entries[number] = Entry(level: level, flow: flow, waiter: waiter)
         enqueue(number, level, flow)
     }
@@ -216,6 +234,14 @@ struct SemaphoreWaitQueue<Waiter> {
         lengths[level] += 1
         queues[level].append(number, to: flow)
     }
+
+    /// Does not count a permit towards the share of a flow.
+    mutating func refund(_ flow: Flow, level: Int) { queues[clamped(level)].refund(flow.name) }
+
+    /// Counts a permit that is granted out of turn, if the flow is below its share.
+    mutating func takeTurn(of flow: Flow, level: Int) -> Bool { queues[clamped(level)].takeTurn(of: flow) }
+
+    private func clamped(_ level: Int) -> Int { min(max(level, 0), queues.count - 1) }
 
     /// Removes a waiter; nil if it is not queued.
     mutating func remove(_ number: UInt64) -> Waiter? {
