@@ -118,7 +118,7 @@ struct AdmissionQueue<Element: FlowMember> {
             while inFlight < window, let element = popFirst() { admitted.append(element) }
         }
         for flow in flows {
-            while inFlight < 2 * window, inFlightByFlow[flow, default: 0] < reserve, waiting.hasElements(of: flow),
+            while inFlight < 2 * window, inFlightByFlow[flow, default: 0] < guarantee, waiting.hasElements(of: flow),
                 limiter?.begin(flow) ?? true, let element = waiting.popFirst(of: flow)
             {
                 begin(element)
@@ -127,6 +127,10 @@ struct AdmissionQueue<Element: FlowMember> {
         }
         return admitted
     }
+
+    /// The number of jobs in flight up to which a flow is admitted although the window is full: the reserve, or less if
+    /// there are so many flows that their reserves would take the place of others.
+    private var guarantee: Int { min(reserve, max(1, window / max(1, inFlightByFlow.count))) }
 
     private mutating func append(_ element: Element) {
         waitingBytes += element.bytes
@@ -151,9 +155,9 @@ struct AdmissionQueue<Element: FlowMember> {
         var patience = 1.0
     }
 
-    /// Removes the later half of a full queue that moves slowly, so that records behind it can be received. Flows with
-    /// fewer jobs than half the average keep theirs. Flows of similar size are treated alike, so that the offsets of the
-    /// removed jobs are few ranges.
+    /// Empties a full queue that moves slowly, so that records behind it can be received. Flows with fewer jobs than half
+    /// the average keep theirs. What is left, waiting or in flight, is little, so that the commit metadata has room for
+    /// the gaps between the removed jobs.
     /// - Parameters:
     ///   - limit: The fill level.
     ///   - seconds: The time since the last call.
@@ -166,11 +170,9 @@ struct AdmissionQueue<Element: FlowMember> {
         let all = removeAllWaiting().sorted { $0.offset < $1.offset }
         let counts = Dictionary(all.map { ($0.flow.name, 1) }, uniquingKeysWith: +)
         let average = all.count / counts.count
-        let busy = all.indices.filter { 2 * counts[all[$0].flow.name, default: 0] >= average }
-        let removed = busy.suffix(all.count / 2)
-        let isRemoved = Set(removed)
-        for index in all.indices where !isRemoved.contains(index) { append(all[index]) }
-        return removed.map { all[$0] }
+        let isBusy = { (element: Element) in 2 * counts[element.flow.name, default: 0] >= average }
+        for element in all where !isBusy(element) { append(element) }
+        return all.filter(isBusy)
     }
 
     private mutating func begin(_ count: Int, of flow: String?) {
