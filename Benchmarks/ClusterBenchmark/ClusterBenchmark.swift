@@ -5,7 +5,7 @@ import TestSupport
 import Vips
 
 /// The cost of a job for a worker, end to end: `ClusterBenchmark HALCYON FOLDER [ROUNDS]`, and how tenants share one
-/// (``Fairness``): `ClusterBenchmark HALCYON FOLDER fairness`.
+/// (``Fairness``): `ClusterBenchmark HALCYON FOLDER fairness [TENANTS…]`.
 ///
 /// HALCYON is the executable, run as a worker of its own on Apache Kafka (KAFKA_HOME; the mock cluster without), a redis-server and an
 /// nginx that serves FOLDER's photographs. In rounds that take turns: the two plain C loops over the photographs, then as many jobs that
@@ -18,11 +18,13 @@ import Vips
     static func main() async throws {
         let arguments = CommandLine.arguments
         if arguments.count > 3, arguments[3] == "fairness" {
-            return try await Fairness.run(arguments[1], try jpegs(in: arguments[2]))
+            let counts = arguments.dropFirst(4).compactMap { Int($0) }
+            return try await Fairness.run(
+                arguments[1], try jpegs(in: arguments[2]), tenants: counts.isEmpty ? [2, 200] : counts)
         }
         guard arguments.count > 2, let rounds = arguments.count > 3 ? Int(arguments[3]) : 3, rounds > 0 else {
             print(
-                "usage: ClusterBenchmark HALCYON FOLDER [ROUNDS | fairness]   FOLDER holds JPEG photographs of some 1600 pixels"
+                "usage: ClusterBenchmark HALCYON FOLDER [ROUNDS | fairness [TENANTS…]]   FOLDER holds JPEG photographs of some 1600 pixels"
             )
             exit(2)
         }

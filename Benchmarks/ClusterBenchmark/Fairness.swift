@@ -1,22 +1,25 @@
 import Measuring
 
-/// The latency of a small tenant while 50,000 jobs of others wait in its lane, compared with that on an idle worker,
+/// The latency of small tenants while 50,000 jobs of others wait in their lane, compared with that on an idle worker,
 /// and the throughput of the flood, compared with that of the same jobs without tenants. All jobs miss the result
-/// cache.
+/// cache. One tenant in twenty is small: it submits at most half as many jobs as its share of the worker.
 enum Fairness {
     static let flood = 50_000
     static let samples = 60
     /// The seconds for which throughput is measured.
     static let interval = 30.0
+    /// The seconds in which the flood moves to the overflow topic.
+    static let settling = 15.0
 
-    static func run(_ executable: String, _ photographs: [[UInt8]]) async throws {
+    /// - Parameter tenants: the numbers of tenants to measure.
+    static func run(_ executable: String, _ photographs: [[UInt8]], tenants counts: [Int]) async throws {
         let plain = try await measure(executable, photographs, tenants: 0)
         print("no tenants: \(decimal(plain.throughput, 1)) jobs a second")
-        for tenants in [2, 200] {
+        for tenants in counts {
             let shared = try await measure(executable, photographs, tenants: tenants)
             let (idle, busy) = (percentile(shared.idle, 0.95), percentile(shared.busy, 0.95))
             print(
-                "\(tenants) tenants: the small one waits \(decimal(busy * 1e3, 1)) ms at the 95th percentile, "
+                "\(tenants) tenants: small ones wait \(decimal(busy * 1e3, 1)) ms at the 95th percentile, "
                     + "\(decimal(idle * 1e3, 1)) ms on an idle worker: \(decimal(busy / idle, 2)); "
                     + "\(decimal(shared.throughput, 1)) jobs a second: \(decimal(shared.throughput / plain.throughput, 3))"
             )
@@ -29,11 +32,13 @@ enum Fairness {
     ) async throws -> (idle: [Double], busy: [Double], throughput: Double) {
         let fixture = try await OneWorker(executable: executable, photographs: photographs)
         do {
-            let small = tenants > 0 ? "small" : nil
-            func latencies(_ tag: String) async throws -> [Double] {
+            let smallTenants = max(1, tenants / 20)
+            func latencies(_ tag: String, at rate: Double = .infinity) async throws -> [Double] {
                 var times: [Double] = []
                 for number in 0..<samples {
                     let id = "\(tag)\(number)"
+                    let small = tenants > 0 ? "small\(number % smallTenants)" : nil
+                    try await Task.sleep(for: .seconds(1 / rate))
                     times.append(
                         try await fixture.latency(of: fixture.job(number, tag, id: id, tenant: small), id: id))
                 }
@@ -43,14 +48,16 @@ enum Fairness {
             let idle = try await latencies("idle")
             try await fixture.submit(
                 (0..<flood).map { number in
-                    fixture.job(number, "flood", tenant: tenants > 0 ? "big\(number % (tenants - 1))" : nil)
+                    fixture.job(number, "flood", tenant: tenants > 0 ? "big\(number % (tenants - smallTenants))" : nil)
                 })
+            try await Task.sleep(for: .seconds(settling))
             let clock = ContinuousClock()
             let before = fixture.endedJobs
             let first = try await clock.measure { try await Task.sleep(for: .seconds(interval)) }
             let throughput = Double(fixture.endedJobs - before) / (first / .seconds(1))
             // Without tenants the jobs would wait for the whole flood.
-            let busy = tenants > 0 ? try await latencies("busy") : []
+            let share = throughput / Double(tenants)
+            let busy = tenants > 0 ? try await latencies("busy", at: share / 2 * Double(smallTenants)) : []
             await fixture.remove()
             return (idle, busy, throughput)
         } catch {
