@@ -37,7 +37,7 @@ extension ClusterTests {
                 "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path,
                 "PYTHONPATH": "\(Self.root)/Examples/python", "PYTHONDONTWRITEBYTECODE": "1",
                 // Lets Go reuse what it has compiled.
-                "GOCACHE": "\(Self.root)/.build/go",
+                "GOCACHE": "\(Self.root)/.build/go", "GOWORK": "\(Self.root)/Examples/go/go.work",
             ]
             let line = #"cd "$0" && exec "$@" >output 2>errors"#
             return try await ChildProcess.start(

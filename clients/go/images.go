@@ -60,15 +60,19 @@ func (c *Client) load(ctx context.Context, ready *Ready, index int) (*Image, err
 }
 
 // ImageData returns the file of an output of a ready event, however it was delivered: from the event, by its key from the
-// gateway, or from its public URL if the gateway no longer has it. A file that is neither stored nor small enough for an
+// gateway, or else from its public URL or the address of its upload. A file that is neither stored nor small enough for an
 // event can be loaded once. The key needs the scope "read".
 func (c *Client) ImageData(ctx context.Context, variant Variant) ([]byte, error) {
 	if variant.Data != nil {
 		return variant.Data, nil
 	}
 	data, err := c.StoredImage(ctx, variant.Key)
-	if variant.URL != "" && errors.Is(err, KindNotFound) {
-		return c.Download(ctx, variant.URL)
+	for _, address := range []string{variant.URL, variant.Put} {
+		if address != "" && errors.Is(err, KindNotFound) {
+			if file, failure := c.Download(ctx, address); failure == nil {
+				return file, nil
+			}
+		}
 	}
 	return data, err
 }

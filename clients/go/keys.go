@@ -20,13 +20,13 @@ import (
 //
 // The job must be valid. The keys of a job with a preset depend on the preset, and are an error.
 func ResultKeys(job any) ([]string, error) {
-	texts, err := canonicalTextsOf(job)
+	texts, err := CanonicalTextsOf(job)
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, len(texts.variants))
-	for index, text := range texts.variants {
-		keys[index] = "halcyon:{" + first128Bits(texts.source) + "}:" + first128Bits(text)
+	keys := make([]string, len(texts.Variants))
+	for index, text := range texts.Variants {
+		keys[index] = "halcyon:{" + first128Bits(texts.Source) + "}:" + first128Bits(text)
 	}
 	return keys, nil
 }
@@ -36,16 +36,17 @@ func first128Bits(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// canonicalTexts are those that result keys are the hashes of.
-type canonicalTexts struct {
-	source   string
-	variants []string
+// CanonicalTexts are the texts whose hashes result keys consist of (docs/keys.md).
+type CanonicalTexts struct {
+	Source   string
+	Variants []string // in the order of the variants of the job
 }
 
 // fields are the members of a JSON object, without those that are null.
 type fields map[string]any
 
-func canonicalTextsOf(job any) (texts canonicalTexts, err error) {
+// CanonicalTextsOf returns the canonical texts of a job, with the rules and errors of [ResultKeys].
+func CanonicalTextsOf(job any) (texts CanonicalTexts, err error) {
 	encoded, err := json.Marshal(job)
 	if err != nil {
 		return texts, fmt.Errorf("halcyon: %w", err)
@@ -69,9 +70,9 @@ func canonicalTextsOf(job any) (texts canonicalTexts, err error) {
 			err = fmt.Errorf("halcyon: invalid job: %w", invalid.error)
 		}
 	}()
-	texts.source = sourceText(withoutNull(all))
+	texts.Source = sourceText(withoutNull(all))
 	for _, fields := range variantFields(all) {
-		texts.variants = append(texts.variants, variantText(fields))
+		texts.Variants = append(texts.Variants, variantText(fields))
 	}
 	return texts, nil
 }

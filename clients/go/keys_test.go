@@ -28,8 +28,8 @@ func TestResultKeysOfThePublishedVectors(t *testing.T) {
 		t.Errorf("%d vectors", len(file.Vectors))
 	}
 	for _, vector := range file.Vectors {
-		texts, err := canonicalTextsOf(vector.Job)
-		if err != nil || texts.source != vector.SourceText || !reflect.DeepEqual(texts.variants, vector.VariantTexts) {
+		texts, err := CanonicalTextsOf(vector.Job)
+		if err != nil || texts.Source != vector.SourceText || !reflect.DeepEqual(texts.Variants, vector.VariantTexts) {
 			t.Errorf("%s: %v %q, not %q %q", vector.Name, err, texts, vector.SourceText, vector.VariantTexts)
 		}
 		if keys, _ := ResultKeys(vector.Job); !reflect.DeepEqual(keys, vector.Keys) {
