@@ -106,7 +106,7 @@ def open_url(url: str, **headers: str) -> tuple[int, bytes]:
     """The status and the body of a request without a key."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
-            return answer.status, answer.read(200) if "/v1/events" in url else answer.read()
+            return answer.status, answer.read1(200) if "/v1/events" in url else answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
 
@@ -139,7 +139,7 @@ def wait() -> str:
     equal((first.width, first.height, first.format, second.name, second.width), (120, 90, "jpeg", "s", 40))
     assert first.bytes > 500 and len(first.sha256) == 64 and first.expires_at, first
     assert ready.source and ready.source.format == "jpeg" and ready.timings["total"] > 0, ready
-    equal(client.job_state(accepted.id).state, "ready")
+    equal(client.job_state(accepted.id, wait=5).state, "ready")
     return f"{first.bytes} bytes"
 
 
