@@ -54,7 +54,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.respond(STATUSES.get(path, 404) if content is None else 200, content or b"", path)
 
     def do_PUT(self):
-        self.server.uploads[urllib.parse.unquote(self.path)] = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        self.server.uploads[path] = self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.respond(201, b"")
 
     def respond(self, status, content, path=""):
