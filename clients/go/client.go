@@ -83,9 +83,14 @@ func New(gateway string, config Config) (*Client, error) {
 	setDefault(&config.MaximumImageBytes, 64<<20)
 	setDefault(&config.MaximumEventBytes, 4<<20)
 	setDefault(&config.MaximumResponseBytes, 16<<20)
-	client := http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	client := http.Client{}
 	if config.HTTPClient != nil {
 		client = *config.HTTPClient
+	} else if transport, is := http.DefaultTransport.(*http.Transport); is {
+		transport = transport.Clone()
+		// Many jobs may be awaited at the same time.
+		transport.MaxIdleConnsPerHost = 64
+		client.Transport = transport
 	}
 	// The key must not follow a redirect.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -273,3 +273,37 @@ func TestBatchThatWasClosedByALostRequest(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestSubmitAndWaitCancelsTheJobWithTheContext(t *testing.T) {
+	for _, during := range []string{"POST", "GET"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancelled := make(chan string, 1)
+		client := gateway(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == during {
+				cancel()
+			}
+			switch r.Method {
+			case "POST":
+				time.Sleep(20 * time.Millisecond) // The gateway accepts the job although nobody waits for it.
+				w.WriteHeader(202)
+				io.WriteString(w, `{"id": "a"}`)
+			case "GET":
+				<-r.Context().Done()
+			case "DELETE":
+				cancelled <- r.URL.Path
+				w.WriteHeader(202)
+			}
+		})
+		if _, err := client.SubmitAndWait(ctx, Job{ID: "a", Source: "initials:A"}); !errors.Is(err, context.Canceled) {
+			t.Error(during, err)
+		}
+		select {
+		case path := <-cancelled:
+			if path != "/v1/jobs/a" {
+				t.Error(during, path)
+			}
+		default:
+			t.Error(during, "the job was not cancelled")
+		}
+	}
+}
