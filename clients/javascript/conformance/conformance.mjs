@@ -375,7 +375,7 @@ const behaviors = {
 
   async rerender() {
     const preset = `again-${run}`;
-    const [job, changed] = [{ source: `${origin}/rocket.jpg`, preset }, { width: 58, height: 20, maxAge: 3600 }];
+    const [job, changed] = [{ source: `${origin}/rocket.jpg?${run}`, preset }, { width: 58, height: 20, maxAge: 3600 }];
     await client.putPreset(preset, { width: 36, height: 20, maxAge: 3600 });
     await client.run(job);
     await client.putPreset(preset, changed);
