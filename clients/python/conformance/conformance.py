@@ -520,7 +520,7 @@ def preset_job() -> str:
 
 @behavior("rerender")
 def rerender() -> str:
-    name, job = f"again-{RUN}", Job(f"{SOURCES}/rocket.jpg", preset=f"again-{RUN}")
+    name, job = f"again-{RUN}", Job(f"{SOURCES}/rocket.jpg?{RUN}", preset=f"again-{RUN}")
     client.put_preset(name, Template(width=36, height=20, max_age=3600))
     client.run(job)
     after = Template(width=58, height=20, max_age=3600)
