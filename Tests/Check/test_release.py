@@ -6,7 +6,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILES = ["scripts/release", "Sources/Halcyon/HalcyonCLI/Version.swift", "charts/halcyon/Chart.yaml"]
+FILES = ["scripts/release", "Sources/Halcyon/HalcyonCLI/Version.swift", "charts/halcyon/Chart.yaml", "clients/python/pyproject.toml",
+         "clients/python/src/halcyon/__init__.py", "clients/javascript/package.json"]
 CHANGES = "# Changes\n\n## [Unreleased]\n\n### Added\n\n- Something.\n"
 
 

@@ -321,6 +321,13 @@ const behaviors = {
     deepEqual(found.map((one) => [one.job, one.index, one.code]).sort(), missing.map((_, n) => [`${id}-${n}`, n, "not_found"]));
     ok(found.every((one) => one.message && one.record));
     deepEqual(await client.batchFailures(id, { start: 2, limit: 3 }), found.slice(2, 5));
+    const one = { code: "gone", message: "gone", record: "" };
+    const gateway = await flakyGateway([
+      [200, {}, { failed: 2, failures: [{ job: "a", ...one }], next: "/v1/batches/x/failures?start=1&limit=1" }],
+      [200, {}, { failed: 2, failures: [{ job: "b", ...one }] }],
+    ]);
+    deepEqual((await new Client(gateway.url).batchFailures("x")).map((failed) => failed.job), ["a", "b"]);
+    gateway.close();
     return found[0].message;
   },
 

@@ -2,7 +2,7 @@
 import { halfAway } from "./numbers.js";
 
 /**
- * A CSS color as #rrggbbaa. Throws a RangeError if it is none.
+ * A CSS color as #rrggbbaa. Throws a RangeError if it is invalid.
  * @param {string} text
  */
 export function color(text) {

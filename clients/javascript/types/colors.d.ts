@@ -1,5 +1,5 @@
 /**
- * A CSS color as #rrggbbaa. Throws a RangeError if it is none.
+ * A CSS color as #rrggbbaa. Throws a RangeError if it is invalid.
  * @param {string} text
  */
 export function color(text: string): string;

@@ -1,7 +1,7 @@
 /**
  * The Redis keys of the results of a job, in the order of its variants, or the only one.
  *
- * The job must be valid. Throws a RangeError for a job with a preset without the fields of the preset, and for colors that are none.
+ * The job must be valid. Throws a RangeError for a job with a preset without the fields of the preset, and for invalid colors.
  * @param {Job} job
  * @param {Template} [preset] the fields of the job's preset
  */

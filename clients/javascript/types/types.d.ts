@@ -466,7 +466,7 @@ export interface BatchOptions extends RequestOptions {
     tenant?: string;
     priority?: Priority;
     deadline?: number;
-    /** A webhook that is told of the completion of the batch. */
+    /** A webhook that is notified of the completion of the batch. */
     webhook?: string;
 }
 /** Parameters of a batch that is sent in parts. */

@@ -20,7 +20,7 @@ from contextlib import aclosing, closing
 from datetime import datetime, timezone
 from typing import TypeVar
 
-from servers import CuttingProxy, FlakyGateway, dimensions
+from servers import Answers, CuttingProxy, FlakyGateway, dimensions
 
 from halcyon import (
     AsyncClient,
@@ -460,6 +460,13 @@ def batch_failures() -> str:
     equal(sorted((one.job, one.index, one.code) for one in found), [(f"{submission.id}-{n}", n, "not_found") for n in range(7)])
     assert all(one.message and one.record for one in found), found
     equal([one.job for one in client.batch_failures(submission.id, start=2, limit=3)], [one.job for one in found[2:5]])
+    one = {"code": "gone", "message": "gone", "record": ""}
+    pages: Answers = [
+        (200, {}, {"failed": 2, "failures": [{"job": "a", **one}], "next": "/v1/batches/x/failures?start=1&limit=1"}),
+        (200, {}, {"failed": 2, "failures": [{"job": "b", **one}]}),
+    ]
+    with FlakyGateway(pages) as gateway:
+        equal([failed.job for failed in Client(gateway.url).batch_failures("x")], ["a", "b"])
     return found[0].message
 
 

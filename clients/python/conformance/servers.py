@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Optional
 from urllib.parse import urlsplit
 
 
@@ -30,10 +30,13 @@ def dimensions(content: bytes) -> tuple[int, int]:
     raise AssertionError("a JPEG without a frame")
 
 
+Answers = list[Optional[tuple[int, dict[str, str], dict[str, Any]]]]
+
+
 class FlakyGateway:
     """Answers requests in turn with (status, headers, JSON), or with a closed connection for None. A context manager."""
 
-    def __init__(self, answers: list[tuple[int, dict[str, str], dict[str, Any]] | None]) -> None:
+    def __init__(self, answers: Answers) -> None:
         self.bodies: list[bytes] = []
         self.times: list[float] = []
         waiting = iter(answers)

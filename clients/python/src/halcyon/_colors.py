@@ -12,7 +12,7 @@ _FUNCTION = re.compile(r"(rgb|hsl)a?\((.*)\)")
 
 
 def color(text: str) -> str:
-    """A CSS color as #rrggbbaa. Raises ValueError if it is none."""
+    """A CSS color as #rrggbbaa. Raises ValueError if it is invalid."""
     channels = _parsed(text.lower())
     if channels[3] == 0:
         channels = [0, 0, 0, 0]

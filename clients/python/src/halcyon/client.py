@@ -160,7 +160,7 @@ class Client:
             first: The index of the first job: the number of jobs in earlier parts.
             close: Whether these are the last jobs.
             tenant, priority, deadline: Fields of jobs that have none.
-            webhook: A webhook that is told of the completion of the batch.
+            webhook: A webhook that is notified of the completion of the batch.
 
         Raises halcyon.errors.Conflict if the batch is closed or belongs to another key; BadRequest if no job is valid.
         """
