@@ -31,12 +31,16 @@ class Clients(unittest.TestCase):
         codes = set(json.loads(read("schemas/event.schema.json"))["$defs"]["code"]["enum"])
         self.assertEqual(set(importlib.import_module("halcyon.failures").JobFailed.by_code), codes)
         self.assertEqual(self.javascript("FailureCode"), codes)
+        self.assertEqual(self.go("FailureCode"), codes)
+        self.assertEqual(self.java("FailureCode"), {code.replace("_", "-") for code in codes})
 
     def test_every_kind_of_problem_has_a_name(self):
         kinds = set(re.findall(r"- /problems/([a-z-]+)$", read("schemas/openapi.yaml"), re.MULTILINE))
         self.assertGreater(len(kinds), 10)
         self.assertEqual(set(importlib.import_module("halcyon.errors").Problem.by_kind), kinds)
         self.assertEqual(self.javascript("ProblemKind"), kinds)
+        self.assertEqual(self.go("ProblemKind"), kinds)
+        self.assertEqual(self.java("ProblemException"), kinds)
 
     def test_behaviors_have_unique_names_and_sentences(self):
         behaviors = json.loads(read("clients/conformance/behaviors.json"))["behaviors"]
@@ -48,6 +52,16 @@ class Clients(unittest.TestCase):
         """The values of a constant of the JavaScript package."""
         members = re.search(rf"export const {name} = Object\.freeze\({{(.*?)}}\)", read("clients/javascript/src/errors.js"), re.DOTALL)
         return set(re.findall(r'\w+: "([^"]+)"', members[1]))
+
+    def go(self, name):
+        """The values of the constants of a type of the Go package, without that of a response without a kind."""
+        return set(re.findall(rf'^\t\w+ +{name} += "([a-z_-]+)"', read("clients/go/errors.go"), re.MULTILINE))
+
+    def java(self, name):
+        """The constants of the enumeration in a file of the Java package with hyphens, without those that no gateway sends."""
+        text = re.sub(r"/\*\*.*?\*/", "", read(f"clients/java/src/main/java/org/example/halcyon/{name}.java"), flags=re.DOTALL)
+        constants = re.search(r"public enum \w+ {(.*?);", text, re.DOTALL)[1]
+        return {word.lower().replace("_", "-") for word in re.findall(r"[A-Z][A-Z_]+", constants)} - {"unknown", "blank"}
 
 
 if __name__ == "__main__":
