@@ -288,7 +288,8 @@ def cancel_job() -> str:
     equal(client.cancel(accepted.id), True)
     equal(raised(JobCancelled, lambda: client.wait(accepted.id)).job_id, accepted.id)
     ended = client.run(Job("initials:E", width=9, id=new_id()))
-    equal(client.cancel(ended.job.id), False)
+    # The gateway stores the end of a job a moment after those who wait have it.
+    assert any(client.cancel(ended.job.id) is False or time.sleep(0.1) for _ in range(50))
     return accepted.id
 
 
