@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance chart check docc site commands docker-test monitoring kafka clean
+.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients chart check docc site commands docker-test monitoring kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ chaos: deps-test ## inject faults into a cluster and check the guarantees (docs/
 
 conformance: release ## test the gateway against its OpenAPI document; ARGS="EXAMPLES SEED"
 	@scripts/conformance $(ARGS)
+
+clients: deps-test release ## build, install and check the client packages against a cluster (docs/clients.md); ARGS="python"
+	@scripts/clients $(ARGS)
 
 chart: release ## lint and render the Helm chart and validate it against the schemas of Kubernetes (docs/deployment.md); ARGS="test_workers"
 	@scripts/chart $(ARGS)

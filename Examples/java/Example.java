@@ -8,10 +8,12 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.example.halcyon.Event;
+import org.example.halcyon.Job;
 
 /**
- * Submits a job over Kafka with Apache's Java client: java -cp "$KAFKA_HOME/libs/*" Example.java BROKERS SOURCE. Prints the events of the job as they
- * arrive, up to its terminal event. Exits with 1 if that is not "ready".
+ * Submits a job over Kafka with Apache's Java client: java -cp "$KAFKA_HOME/libs/*:halcyon-client-0.1.0.jar" Example.java BROKERS SOURCE. Prints the events
+ * of the job as they arrive, up to its terminal event. Exits with 1 if that is not "ready". clients/java/pack builds the JAR.
  */
 class Example {
     private static final String TEXT = "org.apache.kafka.common.serialization.String";
@@ -37,8 +39,8 @@ class Example {
             events.assign(partitions);
             events.endOffsets(partitions).forEach(events::seek);
             try (KafkaProducer<String, String> jobs = new KafkaProducer<>(settings)) {
-                String job = String.format("{\"id\": \"%s\", \"source\": \"%s\", \"width\": 400, \"height\": 300}", id, arguments[1]);
-                jobs.send(new ProducerRecord<>("halcyon.jobs", arguments[1], job)).get();
+                Job job = Job.of(arguments[1]).id(id).width(400).height(300);
+                jobs.send(new ProducerRecord<>("halcyon.jobs", arguments[1], job.toJson())).get();
             }
             System.exit(follow(events, id) ? 0 : 1);
         }
@@ -47,12 +49,12 @@ class Example {
     /** Prints the events of a job. Returns true if the terminal event is "ready". */
     private static boolean follow(KafkaConsumer<String, String> events, String id) {
         while (true) {
-            for (var event : events.poll(Duration.ofSeconds(1))) {
+            for (var record : events.poll(Duration.ofSeconds(1))) {
                 // The key of an event record is the job id.
-                if (!id.equals(event.key())) continue;
-                System.out.println(event.value());
-                if (event.value().contains("\"type\":\"halcyon.image.ready\"")) return true;
-                if (!event.value().matches(".*\"type\":\"halcyon\\.image\\.(started|progress)\".*")) return false;
+                if (!id.equals(record.key())) continue;
+                System.out.println(record.value());
+                Event event = Event.parse(record.value());
+                if (event.endsJob()) return event.data() instanceof Event.Ready;
             }
         }
     }

@@ -6,7 +6,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILES = ["scripts/release", "Sources/Halcyon/HalcyonCLI/Version.swift", "charts/halcyon/Chart.yaml"]
+FILES = ["scripts/release", "Sources/Halcyon/HalcyonCLI/Version.swift", "charts/halcyon/Chart.yaml", "clients/python/pyproject.toml",
+         "clients/python/src/halcyon/__init__.py", "clients/javascript/package.json", "clients/go/client.go", "clients/java/pom.xml",
+         "clients/java/src/main/java/org/example/halcyon/Halcyon.java"]
 CHANGES = "# Changes\n\n## [Unreleased]\n\n### Added\n\n- Something.\n"
 
 

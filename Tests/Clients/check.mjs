@@ -1,9 +1,9 @@
-// Checks the JavaScript client: check.mjs CLIENT GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE UNSTORED….
+// Checks the JavaScript client: check.mjs MODULE GATEWAY LOCKED_GATEWAY PHOTOGRAPH HANGING_SOURCE UNSTORED….
 import assert from "node:assert/strict";
 
-const [client, gateway, locked, photograph, hanging, ...unstored] = process.argv.slice(2);
-const { Halcyon, JobEnded, Problem, TooLarge } = await import(client);
-const halcyon = new Halcyon(gateway);
+const [module, gateway, locked, photograph, hanging, ...unstored] = process.argv.slice(2);
+const { Client, JobFailed, Problem, TooLarge } = await import(module);
+const halcyon = new Client(gateway);
 
 const failure = async (body) => {
   try {
@@ -15,26 +15,26 @@ const failure = async (body) => {
 };
 const bytes = async (blob) => new Uint8Array(await blob.arrayBuffer());
 
-const jpeg = await halcyon.image({ source: photograph, width: 100 });
+const { blob: jpeg } = await halcyon.image({ source: photograph, width: 100 });
 assert.equal(jpeg.type, "image/jpeg");
 assert.deepEqual([...(await bytes(jpeg)).slice(0, 2)], [0xff, 0xd8]);
-assert.equal((await halcyon.image({ source: photograph, variants: [{ width: 40, format: "png" }] })).type, "image/png");
+assert.equal((await halcyon.image({ source: photograph, variants: [{ width: 40, format: "png" }] })).blob.type, "image/png");
 const invalid = await failure(() => halcyon.submit({ source: photograph, width: -1 }));
 assert.ok(invalid instanceof Problem && invalid.detail.includes("width"));
 assert.deepEqual([invalid.status, invalid.kind, invalid.code], [400, "invalid-job", "invalid_job"]);
-assert.equal((await failure(() => halcyon.state("nobody/s"))).kind, "not-found");
-assert.equal((await failure(() => new Halcyon(locked, { retryTimeout: 0 }).submit({ source: "initials:A" }))).kind, "unauthorized");
+assert.equal((await failure(() => halcyon.jobState("nobody/s"))).kind, "not-found");
+assert.equal((await failure(() => new Client(locked, { retryTimeout: 0 }).submit({ source: "initials:A" }))).kind, "unauthorized");
 assert.equal((await failure(() => halcyon.events({ after: "nonsense" }).next())).kind, "bad-request");
-assert.ok((await new Halcyon(locked, { key: "0123456789abcdef0123456789abcdef" }).image({ source: "initials:A", width: 9 })).size);
+assert.ok((await new Client(locked, { key: "0123456789abcdef0123456789abcdef" }).image({ source: "initials:A", width: 9 })).blob.size);
 for (const source of unstored) {
   for (const rule of [{ maxAge: -1 }, { cache: { memory: false } }]) {
-    const picture = await halcyon.image({ source, width: 400, height: 300, ...rule });
+    const { blob: picture } = await halcyon.image({ source, width: 400, height: 300, ...rule });
     assert.ok(picture.size > 1000 && picture.type.startsWith("image/"), source);
   }
 }
 const none = await failure(() => halcyon.image({ source: `${photograph}.none`, width: 9 }));
-assert.ok(none instanceof JobEnded && none.code === "not_found", none);
-const small = new Halcyon(gateway, { maximumBytes: 2000 });
+assert.ok(none instanceof JobFailed && none.code === "not_found", none);
+const small = new Client(gateway, { maximumBytes: 2000 });
 assert.ok((await failure(() => small.image({ source: photograph, width: 300 }))) instanceof TooLarge);
 
 let after = await halcyon.cursor();

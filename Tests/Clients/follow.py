@@ -2,10 +2,10 @@
 
 import sys
 
-from halcyon_client import Halcyon
+from halcyon import Client
 
-halcyon = Halcyon(sys.argv[1])
+halcyon = Client(sys.argv[1])
 after = halcyon.cursor()
 print("begun", flush=True)
 for message in halcyon.events(types=["ready"], after=after):
-    print(message.event["data"]["job"]["id"] if message.event else f"gap: {message.gap}", flush=True)
+    print(message.event.job.id if message.event else f"gap: {message.gap}", flush=True)

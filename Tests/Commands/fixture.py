@@ -118,7 +118,7 @@ class CommandFixture:
         """Makes a folder like a clone of the repository, with two images."""
         folder = self.folder / name.replace("/", "-")
         folder.mkdir()
-        for entry in ("Examples", "Samples", "charts", "docs", "schemas", "scripts"):
+        for entry in ("Examples", "Samples", "charts", "clients", "docs", "schemas", "scripts"):
             (folder / entry).symlink_to(ROOT / entry)
         (folder / ".build/release").mkdir(parents=True)
         (folder / ".build/release/halcyon").symlink_to(HALCYON)

@@ -24,7 +24,7 @@ extension ClusterTests {
                 switch self {
                 case .python: ["python3", "\(root)/Tests/Clients/\(name).py"]
                 case .javascript:
-                    ["node", "\(root)/Tests/Clients/\(name).mjs", "\(root)/Examples/javascript/halcyon.mjs"]
+                    ["node", "\(root)/Tests/Clients/\(name).mjs", "\(root)/clients/javascript/index.js"]
                 }
             }
 
@@ -35,9 +35,9 @@ extension ClusterTests {
             var options = ChildProcess.Options()
             options.environment = [
                 "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path, "TMPDIR": folder.path,
-                "PYTHONPATH": "\(Self.root)/Examples/python", "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONPATH": "\(Self.root)/clients/python/src", "PYTHONDONTWRITEBYTECODE": "1",
                 // Lets Go reuse what it has compiled.
-                "GOCACHE": "\(Self.root)/.build/go",
+                "GOCACHE": "\(Self.root)/.build/go", "GOWORK": "\(Self.root)/Examples/go/go.work",
             ]
             let line = #"cd "$0" && exec "$@" >output 2>errors"#
             return try await ChildProcess.start(
@@ -93,16 +93,16 @@ extension ClusterTests {
         )
         func browserPageShowsImagesAndFailures() async throws {
             let folder = TemporaryFolder("browser")
-            let pages = try await Nginx.start(serving: "\(Self.root)/Examples/javascript")
+            let pages = try await Nginx.start(serving: Self.root)
             let unstored = try await CacheControlOrigin.start()
             let port = LoopbackPort.reserve()
             let gateway = try await cluster.startGateway(on: port, ["HALCYON_GATEWAY_CORS_ORIGINS": pages.url])
             let check = try await start(
                 [
                     try await PythonTools.interpreter(), "\(Self.root)/Tests/Clients/browser.py",
-                    "\(pages.url)/browser.html", "http://127.0.0.1:\(port)", "\(cluster.origin.url)/chelsea.jpg",
-                    "\(cluster.origin.url)/none.jpg", unstored.url("small", "no-store"),
-                    unstored.url("large", "no-store"),
+                    "\(pages.url)/Examples/javascript/browser.html", "http://127.0.0.1:\(port)",
+                    "\(cluster.origin.url)/chelsea.jpg", "\(cluster.origin.url)/none.jpg",
+                    unstored.url("small", "no-store"), unstored.url("large", "no-store"),
                 ], in: folder)
             #expect(await check.exit() == .code(0), "\(text("errors", in: folder))")
             #expect(text("output", in: folder) == "ok\n")

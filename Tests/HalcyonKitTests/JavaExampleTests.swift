@@ -11,8 +11,8 @@ import Testing
         if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"),
         "there is no javac; make deps-test installs it"))
 struct JavaExampleTests {
-    private static let example = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "../../Examples/java/Example.java").standardized.path
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+        .standardized.path
 
     /// Runs a command that writes `output` and `errors` to the folder, and waits for its exit.
     private func run(_ command: [String], in folder: TemporaryFolder) async throws -> ChildProcess.Exit {
@@ -25,7 +25,10 @@ struct JavaExampleTests {
     @Test func printsTheEventsOfItsJobUntilItEnds() async throws {
         let apache = try #require(SharedApacheKafka.current)
         let folder = TemporaryFolder("java")
-        let (brokers, libraries) = (apache.bootstrapServers, "\(try #require(ApacheKafka.home))/libs/*")
+        let brokers = apache.bootstrapServers
+        let libraries = "\(try #require(ApacheKafka.home))/libs/*:\(folder.path)/*"
+        let example = "\(Self.root)/Examples/java/Example.java"
+        #expect(try await run(["\(Self.root)/clients/java/pack", folder.path], in: folder) == .code(0))
         let redis = try await RedisServer.start()
         #expect(
             try await run([HalcyonExecutable.path, "topics", "create", "--brokers", brokers], in: folder) == .code(0))
@@ -37,7 +40,7 @@ struct JavaExampleTests {
                 "HALCYON_KAFKA_GROUP": WorkerProcess.group(prefix: SharedApacheKafka.uniquePrefix()),
             ])
         for (source, code, type) in [("initials:JV", 0, "ready"), ("http://127.0.0.1:1/none.jpg", 1, "failed")] {
-            let exit = try await run(["java", "-cp", libraries, Self.example, brokers, source], in: folder)
+            let exit = try await run(["java", "-cp", libraries, example, brokers, source], in: folder)
             #expect(exit == .code(Int32(code)), "\(String(decoding: folder.read("errors"), as: UTF8.self))")
             let events = String(decoding: folder.read("output"), as: UTF8.self).split(separator: "\n")
             #expect(events.last?.contains(#""type":"halcyon.image.\#(type)""#) == true, "\(events)")

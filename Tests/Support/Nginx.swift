@@ -33,7 +33,7 @@ public struct Nginx: Sendable {
             http {
                 types {
                     image/jpeg jpg; image/png png; image/webp webp; image/gif gif; image/avif avif;
-                    image/tiff tiff; image/svg+xml svg; text/plain txt; text/html html; text/javascript mjs;
+                    image/tiff tiff; image/svg+xml svg; text/plain txt; text/html html; text/javascript js mjs;
                 }
                 log_format requests '$request_method $request_uri $status $bytes_sent';
                 access_log \(state.path)/requests requests;

@@ -1,0 +1,3 @@
+module example.org/halcyon
+
+go 1.19

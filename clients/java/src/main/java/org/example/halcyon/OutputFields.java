@@ -1,0 +1,294 @@
+package org.example.halcyon;
+
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/**
+ * The fields that a {@link Job} and an {@link Output} have in common. Both are immutable: each method returns a changed copy. Fields that are not set have
+ * the defaults of the schema.
+ *
+ * @param <T> the type of the copies
+ */
+public abstract sealed class OutputFields<T extends OutputFields<T>> implements JsonValue permits Job, Output {
+    private final Map<String, Object> fields;
+
+    OutputFields(Map<String, Object> fields) {
+        this.fields = Collections.unmodifiableMap(fields);
+    }
+
+    abstract T copy(Map<String, Object> fields);
+
+    /** Sets a field by its name in JSON, for example one of a later version. The value is one of JSON, or a {@link JsonValue}. */
+    public final T with(String name, Object value) {
+        Map<String, Object> changed = new LinkedHashMap<>(fields);
+        changed.put(name, value);
+        return copy(changed);
+    }
+
+    /** Removes a field by its name in JSON. */
+    public final T without(String name) {
+        Map<String, Object> changed = new LinkedHashMap<>(fields);
+        changed.remove(name);
+        return copy(changed);
+    }
+
+    /** Resets a field of a variant, by its name in JSON, to its default, so that it is not inherited from the job. */
+    public final T reset(String name) {
+        return with(name, null);
+    }
+
+    /** The width of the display in points. Without a height, the height follows the aspect ratio. */
+    public final T width(double points) {
+        return with("width", points);
+    }
+
+    /** The height of the display in points. Without a width, the width follows the aspect ratio. */
+    public final T height(double points) {
+        return with("height", points);
+    }
+
+    /** The number of pixels per point, 1 to 4. */
+    public final T screenScale(double scale) {
+        return with("screenScale", scale);
+    }
+
+    /** The placement of the image in its display. */
+    public final T contentMode(ContentMode mode) {
+        return with("contentMode", mode);
+    }
+
+    /** The treatment of the excess where aspect ratios differ. */
+    public final T scaleOptions(ScaleOptions options) {
+        return with("scaleOptions", options);
+    }
+
+    /** The part of the image that is used, from the top left corner, in fractions of its sides. */
+    public final T cropRect(double x, double y, double width, double height) {
+        return with("cropRect", rectangle(x, y, width, height));
+    }
+
+    /** The part of the image that is used, from the top left corner, in pixels. */
+    public final T cropRectInPixels(double x, double y, double width, double height) {
+        Map<String, Object> rectangle = rectangle(x, y, width, height);
+        rectangle.put("unit", "pixels");
+        return with("cropRect", rectangle);
+    }
+
+    private static Map<String, Object> rectangle(double x, double y, double width, double height) {
+        return Json.object("x", x, "y", y, "width", width, "height", height);
+    }
+
+    /** The part that is kept when the image is cropped. */
+    public final T gravity(Gravity gravity) {
+        return with("gravity", gravity);
+    }
+
+    /** False for no sizing at all. */
+    public final T sizeForDisplay(boolean sizes) {
+        return with("sizeForDisplay", sizes);
+    }
+
+    /** A rule for the size that replaces width and height. */
+    public final T sizer(Sizer sizer) {
+        return with("sizer", sizer);
+    }
+
+    /** Whether the image may be enlarged. */
+    public final T upscale(boolean upscales) {
+        return with("upscale", upscales);
+    }
+
+    /** The interpolation of pixels. */
+    public final T interpolationQuality(Interpolation quality) {
+        return with("interpolationQuality", quality);
+    }
+
+    /** The CSS color of the area that the image does not cover. */
+    public final T background(String color) {
+        return with("background", color);
+    }
+
+    /** The steps that the sized image goes through, in this order. */
+    public final T processors(Processor... processors) {
+        return with("processors", List.of(processors));
+    }
+
+    /** The format of the file. */
+    public final T format(Format format) {
+        return with("format", format);
+    }
+
+    /** The quality of lossy formats, 1 to 100. */
+    public final T quality(int quality) {
+        return with("quality", quality);
+    }
+
+    /** Whether the encoding is lossless where the format supports it. */
+    public final T lossless(boolean lossless) {
+        return with("lossless", lossless);
+    }
+
+    /** The effort of the encoder, 0 to 9. */
+    public final T effort(int effort) {
+        return with("effort", effort);
+    }
+
+    /** True for a progressive JPEG or an interlaced PNG. */
+    public final T progressive(boolean progressive) {
+        return with("progressive", progressive);
+    }
+
+    /** False to keep EXIF, XMP and IPTC. */
+    public final T stripMetadata(boolean strips) {
+        return with("stripMetadata", strips);
+    }
+
+    /** True to keep the colors and the ICC profile of the source. */
+    public final T keepProfile(boolean keeps) {
+        return with("keepProfile", keeps);
+    }
+
+    /** The maximum number of frames of an animation. */
+    public final T frames(int frames) {
+        return with("frames", frames);
+    }
+
+    /** The damage to a source that is tolerated. */
+    public final T tolerance(Tolerance tolerance) {
+        return with("tolerance", tolerance);
+    }
+
+    /** True if the event contains the BlurHash. */
+    public final T blurhash(boolean blurhash) {
+        return with("blurhash", blurhash);
+    }
+
+    /** True if the event contains the dominant color. */
+    public final T dominantColor(boolean dominantColor) {
+        return with("dominantColor", dominantColor);
+    }
+
+    /** The fields in JSON. */
+    @Override
+    public final Map<String, Object> json() {
+        return fields;
+    }
+
+    /** The fields as the text of a JSON object, as the schema defines it. Throws IllegalArgumentException if a value has no form in JSON, such as NaN. */
+    public final String toJson() {
+        return Json.write(fields);
+    }
+
+    /** Whether the other object is of the same class and has equal JSON. */
+    @Override
+    public final boolean equals(Object other) {
+        return other != null && other.getClass() == getClass() && Json.parse(toJson()).equals(Json.parse(other.toString()));
+    }
+
+    @Override
+    public final int hashCode() {
+        return Json.parse(toJson()).hashCode();
+    }
+
+    @Override
+    public final String toString() {
+        return toJson();
+    }
+
+    /** The placement of an image in its display: the content modes of UIKit. */
+    public enum ContentMode implements JsonValue {
+        SCALE_TO_FILL, SCALE_ASPECT_FIT, SCALE_ASPECT_FILL, REDRAW, CENTER, TOP, BOTTOM, LEFT, RIGHT, TOP_LEFT, TOP_RIGHT, BOTTOM_LEFT, BOTTOM_RIGHT;
+
+        @Override
+        public String json() {
+            return camelCase(this);
+        }
+    }
+
+    /** The treatment of the excess: FIT_CROPS_EXCESS shrinks the display to the image, FILL_LEAVES_EXCESS lets it grow. */
+    public enum ScaleOptions implements JsonValue {
+        FIT_LEAVES_EXCESS_AND_FILL_CROPS_EXCESS, FIT_CROPS_EXCESS, FILL_LEAVES_EXCESS, FIT_CROPS_EXCESS_AND_FILL_LEAVES_EXCESS;
+
+        @Override
+        public String json() {
+            return camelCase(this);
+        }
+    }
+
+    /** The interpolation of pixels: nearest neighbor, linear, cubic, or Lanczos twice. */
+    public enum Interpolation implements JsonValue {
+        NONE, LOW, MEDIUM, HIGH, DEFAULT;
+
+        @Override
+        public String json() {
+            return camelCase(this);
+        }
+    }
+
+    /** The damage that is tolerated: none, or a JPEG, PNG or GIF that ends too early. */
+    public enum Tolerance implements JsonValue {
+        STRICT, TRUNCATED;
+
+        @Override
+        public String json() {
+            return camelCase(this);
+        }
+    }
+
+    /** The formats that workers can write; AUTO is that of the source. */
+    public enum Format implements JsonValue {
+        AUTO, JPEG, PNG, WEBP, AVIF, GIF, TIFF, JXL;
+
+        @Override
+        public String json() {
+            return camelCase(this);
+        }
+    }
+
+    /**
+     * The part that is kept when an image is cropped.
+     *
+     * @param json the value in JSON
+     */
+    public record Gravity(Object json) implements JsonValue {
+        /** The middle, the part that draws the eye, and the part with the highest entropy. */
+        public static final Gravity CENTER = new Gravity("center"), ATTENTION = new Gravity("attention"), ENTROPY = new Gravity("entropy");
+
+        /** The surroundings of a point, in fractions of the sides of the image. */
+        public static Gravity point(double x, double y) {
+            return new Gravity(Json.object("x", x, "y", y));
+        }
+    }
+
+    /**
+     * A rule for the size that replaces width and height.
+     *
+     * @param json the value in JSON
+     */
+    public record Sizer(Object json) implements JsonValue {
+        /** The size of the image itself. */
+        public static final Sizer NATURAL = new Sizer("natural");
+
+        /** Limits the width to a number of points; the height stays in proportion. */
+        public static Sizer aspectScaleDownByWidth(double points) {
+            return new Sizer(Json.object("aspectScaleDownByWidth", points));
+        }
+
+        /** Limits the height to a number of points; the width stays in proportion. */
+        public static Sizer aspectScaleDownByHeight(double points) {
+            return new Sizer(Json.object("aspectScaleDownByHeight", points));
+        }
+    }
+
+    /** The name of a constant in JSON. */
+    static String camelCase(Enum<?> constant) {
+        String[] words = constant.name().toLowerCase(Locale.ROOT).split("_");
+        StringBuilder name = new StringBuilder(words[0]);
+        Arrays.stream(words).skip(1).forEach(word -> name.append(Character.toUpperCase(word.charAt(0))).append(word.substring(1)));
+        return name.toString();
+    }
+}

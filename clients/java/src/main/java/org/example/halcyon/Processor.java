@@ -1,0 +1,176 @@
+package org.example.halcyon;
+
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.example.halcyon.OutputFields.ContentMode;
+
+/**
+ * A step that a sized image goes through. Lengths are in points, and colors are CSS colors.
+ *
+ * @param name the name
+ * @param parameters the parameters, which are JSON values
+ */
+public record Processor(String name, Map<String, ?> parameters) implements JsonValue {
+    /** Creates a processor, such as one that a cluster has registered itself. Parameters that are null are left out. */
+    public Processor(String name, Map<String, ?> parameters) {
+        this.name = name;
+        Map<String, Object> given = new LinkedHashMap<>(parameters);
+        given.values().removeIf(value -> value == null);
+        this.parameters = given;
+    }
+
+    @Override
+    public Map<String, Object> json() {
+        return Json.object(name, parameters);
+    }
+
+    private static Processor of(String name, Object... parameters) {
+        return new Processor(name, Json.object(parameters));
+    }
+
+    private Processor with(String name, Object value) {
+        Map<String, Object> changed = new LinkedHashMap<>(parameters);
+        changed.put(name, value);
+        return new Processor(this.name, changed);
+    }
+
+    /** Removes the colors. */
+    public static final Processor BLACK_WHITE = of("blackWhite");
+
+    /**
+     * The radius of round corners.
+     *
+     * @param name radius, widthFraction or heightFraction
+     * @param value the number
+     */
+    public record Radius(String name, double value) {
+        /** A radius in points. */
+        public static Radius points(double radius) {
+            return new Radius("radius", radius);
+        }
+
+        /** A radius as a fraction of the width of the image. */
+        public static Radius widthFraction(double fraction) {
+            return new Radius("widthFraction", fraction);
+        }
+
+        /** A radius as a fraction of the height of the image. */
+        public static Radius heightFraction(double fraction) {
+            return new Radius("heightFraction", fraction);
+        }
+    }
+
+    /** Rounds the corners, all if none is named. */
+    public static Processor roundCorner(Radius radius, ContentMode... corners) {
+        return of("roundCorner", radius.name, radius.value, "corners", corners.length == 0 ? null : List.of(corners));
+    }
+
+    /** The same with a background: of roundCorner, rotate. */
+    public Processor background(String color) {
+        return with("background", color);
+    }
+
+    /** Stretches the image to another size. */
+    public static Processor resize(double width, double height) {
+        return of("resize", "width", width, "height", height);
+    }
+
+    /** Resizes the image with a mode: none, aspectFit or aspectFill. */
+    public static Processor resize(double width, double height, String mode) {
+        return resize(width, height).with("mode", mode);
+    }
+
+    /** Crops the image to this size around its middle. */
+    public static Processor crop(double width, double height) {
+        return of("crop", "width", width, "height", height);
+    }
+
+    /** Crops the image to this size around an anchor, given in fractions of its sides. */
+    public static Processor crop(double width, double height, double anchorX, double anchorY) {
+        return crop(width, height).with("anchor", Json.object("x", anchorX, "y", anchorY));
+    }
+
+    /** Blurs the image (Gaussian). */
+    public static Processor blur(double radius) {
+        return of("blur", "radius", radius);
+    }
+
+    /** Replaces all colors by one. */
+    public static Processor tint(String color) {
+        return of("tint", "color", color);
+    }
+
+    /** Lays a color over the image, of which a fraction remains visible. */
+    public static Processor overlay(String color, double fraction) {
+        return of("overlay", "color", color, "fraction", fraction);
+    }
+
+    /** Lays another image over the image. */
+    public static Processor overlay(Source source, double opacity) {
+        return of("overlay", "source", source, "opacity", opacity);
+    }
+
+    /** Blends the image with a color. The modes have their CSS names in camel case, such as multiply. */
+    public static Processor blend(String mode, String background, double opacity) {
+        return of("blend", "mode", mode, "background", background, "opacity", opacity);
+    }
+
+    /** Changes the brightness (neutral: 0), contrast (1), saturation (1) and exposure (0). */
+    public static Processor colorControls(double brightness, double contrast, double saturation, double exposure) {
+        return of("colorControls", "brightness", brightness, "contrast", contrast, "saturation", saturation, "exposure", exposure);
+    }
+
+    /** Draws a border with square corners. */
+    public static Processor border(double width, String color) {
+        return of("border", "width", width, "color", color);
+    }
+
+    /** Draws a border with round corners, all if none is named. */
+    public static Processor border(double width, String color, Radius radius, ContentMode... corners) {
+        return border(width, color).with(radius.name, radius.value).with("corners", corners.length == 0 ? null : Arrays.asList(corners));
+    }
+
+    /** Shrinks the image in proportion to fit this size. */
+    public static Processor downsample(double width, double height) {
+        return of("downsample", "width", width, "height", height);
+    }
+
+    /** Sharpens the image. The defaults of Halcyon are a radius of 0.5 pixels and an amount of 1. */
+    public static Processor sharpen(double radius, double amount) {
+        return of("sharpen", "radius", radius, "amount", amount);
+    }
+
+    /** Turns the image into squares of this size. */
+    public static Processor pixelate(double size) {
+        return of("pixelate", "size", size);
+    }
+
+    /** Places another image over the image, at the bottom right. */
+    public static Processor watermark(Source source) {
+        return of("watermark", "source", source);
+    }
+
+    /**
+     * Places another image over the image.
+     *
+     * @param position in a corner, along a side or in the middle
+     * @param margin the distance from the sides
+     * @param widthFraction the width as a fraction of that of the image; null for its own size
+     * @param tiled true to repeat it over the whole image
+     */
+    public static Processor watermark(Source source, ContentMode position, double margin, Double widthFraction, double opacity, boolean tiled) {
+        return of("watermark", "source", source, "position", position, "margin", margin, "widthFraction", widthFraction, "opacity", opacity, "tiled", tiled);
+    }
+
+    /** Rotates the image clockwise. */
+    public static Processor rotate(double degrees) {
+        return of("rotate", "degrees", degrees);
+    }
+
+    /** Mirrors the image: horizontal swaps left and right, vertical top and bottom, and both does both. */
+    public static Processor flip(String direction) {
+        return of("flip", "direction", direction);
+    }
+}

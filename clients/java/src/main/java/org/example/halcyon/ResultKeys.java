@@ -1,0 +1,437 @@
+package org.example.halcyon;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Comparator;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+
+/**
+ * The keys under which Redis stores the results of a job, so that a program can look for an image without a request: {@code HGET key body}. The job must be
+ * valid. The keys of a job with a preset depend on the preset.
+ *
+ * @param sourceText the canonical text of the source (docs/keys.md)
+ * @param variantTexts the canonical texts of the outputs
+ * @param keys the keys, in the order of the variants of the job
+ */
+public record ResultKeys(String sourceText, List<String> variantTexts, List<String> keys) {
+    private static final String TRANSPARENT = "#00000000";
+    private static final Set<String> SIZE = Set.of("width", "height", "sizer", "sizeForDisplay");
+    private static final Set<String> TRACING = Set.of("traceparent", "tracestate", "baggage", "x-request-id", "x-correlation-id");
+
+    /**
+     * Computes the keys of a job.
+     *
+     * @throws IllegalArgumentException if the job is invalid, or has a preset
+     */
+    public static ResultKeys of(Job job) {
+        return of(job.toJson());
+    }
+
+    /**
+     * Computes the keys of a job in JSON.
+     *
+     * @throws IllegalArgumentException if the job is invalid, or has a preset
+     */
+    public static ResultKeys of(String job) {
+        Map<String, Object> fields = Json.parseObject(job);
+        if (fields.get("preset") != null) throw new IllegalArgumentException("the keys depend on the preset of the job");
+        try {
+            String source = sourceText(fields);
+            List<String> variants = outputs(fields).stream().map(ResultKeys::variantText).toList();
+            return new ResultKeys(
+                source, variants, variants.stream().map(each -> "halcyon:{" + first128Bits(source) + "}:" + first128Bits(each)).toList());
+        } catch (ClassCastException | NullPointerException error) {
+            throw new IllegalArgumentException("invalid job: a field is missing or has another type", error);
+        }
+    }
+
+    private static byte[] sha256(byte[] bytes) {
+        try {
+            return MessageDigest.getInstance("SHA-256").digest(bytes);
+        } catch (NoSuchAlgorithmException error) {
+            throw new IllegalStateException("every Java platform has SHA-256", error);
+        }
+    }
+
+    private static String first128Bits(String text) {
+        return HexFormat.of().formatHex(sha256(text.getBytes(StandardCharsets.UTF_8)), 0, 16);
+    }
+
+    // Members of an object. Null is the same as absence.
+
+    @SuppressWarnings("unchecked")
+    private static Map<String, Object> object(Object value) {
+        Map<String, Object> present = new LinkedHashMap<>((Map<String, Object>) value);
+        present.values().removeIf(each -> each == null);
+        return present;
+    }
+
+    private static String text(Map<String, Object> fields, String name, String standard) {
+        return (String) fields.getOrDefault(name, standard);
+    }
+
+    private static double number(Map<String, Object> fields, String name, double standard) {
+        return ((Number) fields.getOrDefault(name, standard)).doubleValue();
+    }
+
+    private static boolean flag(Map<String, Object> fields, String name, boolean standard) {
+        return (Boolean) fields.getOrDefault(name, standard);
+    }
+
+    private static List<?> list(Map<String, Object> fields, String name) {
+        return (List<?>) fields.getOrDefault(name, List.of());
+    }
+
+    /** A value that is a name, or an object of one name and its parameters. */
+    private record Rule(String name, Object parameters) {
+        static Rule of(Object value) {
+            if (value instanceof String name) return new Rule(name, Map.of());
+            Map<?, ?> members = (Map<?, ?>) value;
+            if (members.size() != 1) throw new IllegalArgumentException(members + " does not have one member");
+            Map.Entry<?, ?> only = members.entrySet().iterator().next();
+            return new Rule((String) only.getKey(), only.getValue());
+        }
+    }
+
+    // The source text.
+
+    private static String sourceText(Map<String, Object> job) {
+        Object tenant = job.get("tenant"), headers = job.get("headers");
+        return "halcyon-source/1\n" + (tenant == null ? "" : "tenant:" + tenant + "\n") + (headers == null ? "" : headerLines(object(headers)))
+            + sourceLine(job.get("source")) + "\n";
+    }
+
+    /** A line for each header that may change the response of an origin. */
+    private static String headerLines(Map<String, Object> headers) {
+        Map<String, Object> values = new TreeMap<>();
+        headers.forEach((name, value) -> values.put(name.toLowerCase(Locale.ROOT), value));
+        values.keySet().removeAll(TRACING);
+        return values.entrySet().stream().map(each -> "header: " + each.getKey() + "=" + each.getValue() + "\n").collect(Collectors.joining());
+    }
+
+    private static String sourceLine(Object value) {
+        if (value instanceof String url) return urlLine(url);
+        Map<String, Object> source = object(value);
+        if (source.containsKey("initials")) return initials(source);
+        if (source.containsKey("url")) return source.containsKey("cacheKey") ? "url:key=" + source.get("cacheKey") : sourceLine(source.get("url"));
+        if (source.containsKey("base64"))
+            return source.containsKey("cacheKey") ? "data:key=" + source.get("cacheKey") : hashLine(base64((String) source.get("base64")));
+        if (source.containsKey("video")) return "video:" + Numbers.text(number(source, "seconds", 0)) + " " + sourceLine(source.get("video"));
+        Rule custom = Rule.of(value);
+        return "custom:" + custom.name + " " + compact(custom.parameters);
+    }
+
+    private static String urlLine(String url) {
+        int colon = url.indexOf(':');
+        String scheme = colon < 0 ? url : url.substring(0, colon), rest = colon < 0 ? "" : url.substring(colon + 1);
+        if (scheme.equals("initials")) return initials(Map.of("initials", rest));
+        return switch (scheme.toLowerCase(Locale.ROOT)) {
+            case "http", "https" -> "url:" + canonicalUrl(scheme.toLowerCase(Locale.ROOT), rest);
+            case "file" -> fileLine(rest);
+            case "s3" -> objectLine(rest);
+            case "data" -> dataLine(rest);
+            default -> "custom:" + scheme + " " + rest;
+        };
+    }
+
+    private static String canonicalUrl(String scheme, String afterScheme) {
+        String rest = afterScheme.replaceFirst("^//", "").replaceFirst("(?s)#.*", "");
+        String authority = rest.replaceFirst("(?s)[/?].*", ""), tail = rest.substring(authority.length());
+        int at = authority.lastIndexOf('@') + 1;
+        String user = authority.substring(0, at), host = lowerCase(authority.substring(at)), port = "";
+        int colon = host.lastIndexOf(':');
+        if (colon > host.lastIndexOf(']')) {
+            port = host.substring(colon + 1).replaceFirst("^0+", "");
+            host = host.substring(0, colon);
+        }
+        boolean isDefault = port.isEmpty() || port.equals(scheme.equals("http") ? "80" : "443");
+        return scheme + "://" + user + host + (isDefault ? "" : ":" + port) + (tail.startsWith("/") ? "" : "/") + tail;
+    }
+
+    /** Lower case of the letters A to Z alone. */
+    private static String lowerCase(String text) {
+        StringBuilder lower = new StringBuilder(text);
+        for (int index = 0; index < text.length(); index++) if (text.charAt(index) >= 'A' && text.charAt(index) <= 'Z') lower.setCharAt(index, (char) (text.charAt(index) + 32));
+        return lower.toString();
+    }
+
+    private static String fileLine(String rest) {
+        String path = rest.startsWith("//") ? rest.substring(rest.indexOf('/', 2) + 1) : rest;
+        return "file:" + Arrays.stream(path.split("/")).map(part -> new String(unescaped(part), StandardCharsets.UTF_8))
+            .filter(part -> !part.isEmpty() && !part.equals(".")).map(part -> "/" + part).collect(Collectors.joining());
+    }
+
+    private static String objectLine(String rest) {
+        String[] parts = rest.replaceFirst("^//", "").split("/", 2), key = parts[parts.length - 1].split("\\?", 2);
+        return "s3:" + parts[0] + "/" + Target.encode(unescaped(key[0]), "/") + (key.length == 2 ? "?" + key[1] : "");
+    }
+
+    private static String dataLine(String rest) {
+        int comma = rest.indexOf(',');
+        byte[] content = unescaped(rest.substring(comma + 1));
+        boolean isBase64 = comma > 0 && rest.substring(0, comma).toLowerCase(Locale.ROOT).endsWith(";base64");
+        return hashLine(isBase64 ? base64(new String(content, StandardCharsets.UTF_8)) : content);
+    }
+
+    private static String hashLine(byte[] content) {
+        return "data:sha256=" + HexFormat.of().formatHex(sha256(content));
+    }
+
+    private static byte[] base64(String text) {
+        return Base64.getDecoder().decode(text);
+    }
+
+    /** Decodes percent-encoded bytes. */
+    private static byte[] unescaped(String text) {
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        ByteArrayOutputStream decoded = new ByteArrayOutputStream();
+        for (int index = 0; index < bytes.length; index++) {
+            if (bytes[index] != '%') {
+                decoded.write(bytes[index]);
+                continue;
+            }
+            if (index + 2 >= bytes.length) throw new IllegalArgumentException("invalid escape in " + text);
+            decoded.write(HexFormat.fromHexDigits(new String(bytes, index + 1, 2, StandardCharsets.ISO_8859_1)));
+            index += 2;
+        }
+        return decoded.toByteArray();
+    }
+
+    private static String initials(Map<String, Object> source) {
+        String letters = (String) source.get("initials");
+        int hash = (int) 2166136261L;
+        for (byte each : letters.getBytes(StandardCharsets.UTF_8)) hash = (hash ^ each & 255) * 16777619;
+        int[] chosen = Colors.hsl(Integer.remainderUnsigned(hash, 12) * 30, 0.55, 0.42);
+        String background = source.containsKey("background") ? Colors.canonical((String) source.get("background"))
+            : String.format("#%02x%02x%02xff", chosen[0], chosen[1], chosen[2]);
+        int[] channels = Colors.parse(background);
+        double luminance = 0.2126 * square(channels[0]) + 0.7152 * square(channels[1]) + 0.0722 * square(channels[2]);
+        String foreground = text(source, "foreground", luminance > 0.36 ? "black" : "white");
+        return "initials:" + letters + " " + background + " " + Colors.canonical(foreground);
+    }
+
+    private static double square(int channel) {
+        return channel * channel / 65025.0;
+    }
+
+    // The variant text.
+
+    /** The fields of each output. A variant that has a field of the size inherits none of them. */
+    private static List<Map<String, Object>> outputs(Map<String, Object> job) {
+        List<?> variants = job.get("variants") == null ? List.of() : (List<?>) job.get("variants");
+        List<Map<String, Object>> outputs = new ArrayList<>();
+        for (Object each : variants.isEmpty() ? List.of(Map.of()) : variants) {
+            @SuppressWarnings("unchecked")
+            Map<String, Object> variant = (Map<String, Object>) each, fields = new LinkedHashMap<>(job);
+            if (variant.keySet().stream().anyMatch(SIZE::contains)) fields.keySet().removeAll(SIZE);
+            fields.putAll(variant);
+            outputs.add(object(fields));
+        }
+        return outputs;
+    }
+
+    /** What decides the size: display, width, height, custom or natural. */
+    private static String goal(Map<String, Object> output) {
+        boolean hasWidth = output.containsKey("width"), hasHeight = output.containsKey("height");
+        if (!flag(output, "sizeForDisplay", true)) return "natural";
+        if (hasWidth && hasHeight) return "display";
+        if (hasWidth || hasHeight) return hasWidth ? "width" : "height";
+        return switch (Rule.of(output.getOrDefault("sizer", "natural")).name) {
+            case "natural" -> "natural";
+            case "aspectScaleDownByWidth" -> "width";
+            case "aspectScaleDownByHeight" -> "height";
+            default -> "custom";
+        };
+    }
+
+    private static String size(Map<String, Object> output, double scale) {
+        String goal = goal(output);
+        if (goal.equals("natural")) return goal;
+        if (goal.equals("display"))
+            return Numbers.text(Numbers.length(number(output, "width", 0))) + "x" + Numbers.text(Numbers.length(number(output, "height", 0))) + "@"
+                + Numbers.text(scale) + " " + mode(output);
+        if (output.containsKey(goal))
+            return goal + " " + Numbers.text(Math.max(1, Numbers.halfAway(Numbers.length(number(output, goal, 0)))) * scale);
+        Rule sizer = Rule.of(output.get("sizer"));
+        if (goal.equals("custom")) return "custom " + sizer.name + " " + compact(sizer.parameters);
+        return goal + " " + Numbers.text(Numbers.length(((Number) sizer.parameters).doubleValue()));
+    }
+
+    /** The content mode, and what is done with excess. */
+    private static String mode(Map<String, Object> output) {
+        String given = text(output, "contentMode", "scaleAspectFill"), options = text(output, "scaleOptions", "").toLowerCase(Locale.ROOT);
+        String mode = switch (given) {
+            case "fill", "redraw" -> "scaleToFill";
+            case "contain" -> "scaleAspectFit";
+            case "cover" -> "scaleAspectFill";
+            default -> given;
+        };
+        if (mode.equals("scaleAspectFit") && options.startsWith("fitcropsexcess")) return mode + " cropsExcess";
+        if (mode.equals("scaleAspectFill") && options.endsWith("fillleavesexcess")) return mode + " leavesExcess";
+        return mode;
+    }
+
+    /** The part that is kept; null for the middle of what is used. */
+    private static String gravity(Map<String, Object> output, boolean crops) {
+        Object gravity = output.getOrDefault("gravity", "center");
+        if (gravity.equals("center") || !goal(output).equals("display") || !mode(output).equals("scaleAspectFill")) return null;
+        if (gravity instanceof String word) return word;
+        Map<String, Object> point = object(gravity);
+        String text = Numbers.text(number(point, "x", 0)) + "," + Numbers.text(number(point, "y", 0));
+        return text.equals("0.5,0.5") && !crops ? null : text;
+    }
+
+    /** The part of the image that is used; null for all of it. */
+    private static String crop(Map<String, Object> output) {
+        if (!output.containsKey("cropRect")) return null;
+        Map<String, Object> rect = object(output.get("cropRect"));
+        List<String> sides = List.of("x", "y", "width", "height").stream().map(side -> Numbers.exact(number(rect, side, 0))).toList();
+        String text = String.join(",", sides);
+        if (sides.get(2).equals("0") || sides.get(3).equals("0")) return null;
+        if (text(rect, "unit", "").equals("pixels")) return text + " pixels";
+        return text.equals("0,0,1,1") ? null : text;
+    }
+
+    private static String variantText(Map<String, Object> output) {
+        List<String> lines = new ArrayList<>(List.of("halcyon-variant/1"));
+        double scale = Numbers.rounded(number(output, "screenScale", 1));
+        String crop = crop(output), gravity = gravity(output, crop != null), goal = goal(output);
+        if (crop != null) lines.add("crop=" + crop);
+        lines.add("size=" + size(output, scale));
+        if (gravity != null) lines.add("gravity=" + gravity);
+        if (goal.equals("display") && !flag(output, "upscale", true)) lines.add("upscale=false");
+        if ((goal.equals("width") || goal.equals("height")) && flag(output, "upscale", false)) lines.add("upscale=true");
+        String interpolation = text(output, "interpolationQuality", "default");
+        if (Set.of("none", "low", "medium").contains(interpolation)) lines.add("interpolation=" + interpolation);
+        String background = Colors.canonical(text(output, "background", "transparent"));
+        if (!background.equals(TRANSPARENT)) lines.add("background=" + background);
+        for (Object step : list(output, "processors")) lines.add("processor=" + processor(step, scale));
+        String format = text(output, "format", "auto");
+        if (!format.equals("auto")) lines.add("format=" + format);
+        addWhole(lines, output, "quality");
+        if (flag(output, "lossless", false)) lines.add("lossless");
+        addWhole(lines, output, "effort");
+        if (flag(output, "progressive", false)) lines.add("progressive");
+        if (!flag(output, "stripMetadata", true)) lines.add("metadata");
+        if (flag(output, "keepProfile", false)) lines.add("profile");
+        addWhole(lines, output, "frames");
+        if (output.containsKey("tolerance")) lines.add("tolerance=" + output.get("tolerance"));
+        if (flag(output, "blurhash", false)) lines.add("blurhash");
+        if (flag(output, "dominantColor", false)) lines.add("dominant-color");
+        return String.join("\n", lines) + "\n";
+    }
+
+    private static void addWhole(List<String> lines, Map<String, Object> output, String name) {
+        if (output.containsKey(name)) lines.add(name + "=" + Numbers.whole(number(output, name, 0)));
+    }
+
+    // Processors.
+
+    private static String processor(Object step, double scale) {
+        Rule rule = Rule.of(step);
+        List<String> parts = parts(rule.name, rule.parameters == null ? Map.of() : rule.parameters, scale);
+        return parts.isEmpty() ? rule.name : rule.name + " " + String.join(" ", parts);
+    }
+
+    private static List<String> parts(String name, Object given, double scale) {
+        Map<String, Object> p = given instanceof Map<?, ?> ? object(given) : Map.of();
+        return switch (name) {
+            case "roundCorner" -> {
+                List<String> parts = corners(p, scale);
+                String background = Colors.canonical(text(p, "background", "transparent"));
+                if (!background.equals(TRANSPARENT)) parts.add("background=" + background);
+                yield parts;
+            }
+            case "resize" -> List.of(pixels(p, scale), text(p, "mode", "none"));
+            case "crop" -> {
+                Map<String, Object> anchor = object(p.getOrDefault("anchor", Map.of("x", 0.5, "y", 0.5)));
+                yield List.of(pixels(p, scale), part(anchor, "x", 0), part(anchor, "y", 0));
+            }
+            case "blur" -> List.of("radius=" + Numbers.text(Numbers.length(number(p, "radius", 0)) * scale));
+            case "tint" -> List.of("color=" + Colors.canonical((String) p.get("color")));
+            case "overlay" -> p.containsKey("color") ? List.of("color=" + Colors.canonical((String) p.get("color")), part(p, "fraction", 0.5))
+                : List.of(part(p, "opacity", 1), "source=" + sourceLine(p.get("source")));
+            case "blend" -> List.of((String) p.get("mode"), part(p, "opacity", 1), "background=" + Colors.canonical((String) p.get("background")));
+            case "colorControls" -> List.of(part(p, "brightness", 0), part(p, "contrast", 1), part(p, "saturation", 1), part(p, "exposure", 0));
+            case "blackWhite" -> List.of();
+            case "border" -> {
+                List<String> parts = corners(p, scale);
+                parts.add(0, "color=" + Colors.canonical(text(p, "color", "black")));
+                parts.add(0, "width=" + Numbers.text(Numbers.length(number(p, "width", 0)) * scale));
+                yield parts;
+            }
+            case "downsample" -> List.of(pixels(p, scale));
+            case "sharpen" -> List.of(part(p, "radius", 0.5), part(p, "amount", 1));
+            case "pixelate" -> List.of("size=" + Numbers.wholePixels(number(p, "size", 0), scale, 1));
+            case "watermark" -> watermark(p, scale);
+            case "rotate" -> {
+                double degrees = number(p, "degrees", 0) % 360;
+                degrees = Numbers.rounded(degrees < 0 ? degrees + 360 : degrees);
+                yield List.of("degrees=" + Numbers.text(degrees < 360 ? degrees : 0), "background=" + Colors.canonical(text(p, "background", "transparent")));
+            }
+            case "flip" -> List.of(text(p, "direction", "horizontal"));
+            default -> List.of(compact(given));
+        };
+    }
+
+    private static List<String> watermark(Map<String, Object> p, double scale) {
+        List<String> parts = new ArrayList<>(
+            List.of(text(p, "position", "bottomRight"), "margin=" + Numbers.wholePixels(number(p, "margin", 0), scale, 0)));
+        if (p.containsKey("widthFraction")) parts.add("width=" + Numbers.text(Numbers.length(number(p, "widthFraction", 0))));
+        parts.add(part(p, "opacity", 1));
+        if (flag(p, "tiled", false)) parts.add("tiled");
+        parts.add("source=" + sourceLine(p.get("source")));
+        return parts;
+    }
+
+    private static String part(Map<String, Object> p, String name, double standard) {
+        return name + "=" + Numbers.text(number(p, name, standard));
+    }
+
+    private static String pixels(Map<String, Object> p, double scale) {
+        return Numbers.wholePixels(number(p, "width", 0), scale, 1) + "x" + Numbers.wholePixels(number(p, "height", 0), scale, 1);
+    }
+
+    /** The radius, and the corners unless these are all. */
+    private static List<String> corners(Map<String, Object> p, double scale) {
+        List<String> parts = new ArrayList<>();
+        if (p.containsKey("radius")) parts.add("radius=" + Numbers.text(Numbers.rounded(number(p, "radius", 0)) * scale));
+        else if (p.containsKey("widthFraction")) parts.add(part(p, "widthFraction", 0));
+        else if (p.containsKey("heightFraction")) parts.add(part(p, "heightFraction", 0));
+        else parts.add("radius=0");
+        List<String> all = List.of("topLeft", "topRight", "bottomLeft", "bottomRight");
+        List<String> given = all.stream().filter(list(p, "corners")::contains).toList();
+        if (p.containsKey("corners") && given.size() < all.size()) parts.add("corners=" + String.join(",", given));
+        return parts;
+    }
+
+    // Parameters that Halcyon does not know.
+
+    private static String compact(Object value) {
+        StringBuilder text = new StringBuilder();
+        Json.write(sorted(value), text, number -> Numbers.shortestText(number.doubleValue()));
+        return text.toString();
+    }
+
+    /** The value, with the members of objects in the order of the UTF-8 bytes of their names. */
+    private static Object sorted(Object value) {
+        if (value instanceof List<?> elements) return elements.stream().map(ResultKeys::sorted).collect(Collectors.toCollection(ArrayList::new));
+        if (!(value instanceof Map<?, ?> members)) return value;
+        Map<String, Object> sorted = new TreeMap<>(
+            Comparator.comparing((String name) -> name.getBytes(StandardCharsets.UTF_8), Arrays::compareUnsigned));
+        members.forEach((name, member) -> sorted.put((String) name, sorted(member)));
+        return sorted;
+    }
+}

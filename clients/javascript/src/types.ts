@@ -1,0 +1,317 @@
+import type { Problem } from "./errors.js";
+
+/** A JSON value. */
+export type JSONValue = null | boolean | number | string | JSONValue[] | { [name: string]: JSONValue };
+
+/** A name that later versions of Halcyon may extend; editors suggest those of this version. */
+export type Open<Name extends string> = Name | (string & Record<never, never>);
+
+/** A URL, `file:`, `s3:`, `data:` or `initials:` text, or an object. */
+export type Source =
+  | string
+  | { url: string; cacheKey?: string }
+  | { base64: string; cacheKey?: string }
+  | { initials: string; background?: string; foreground?: string }
+  | { video: Source; seconds?: number }
+  | { [provider: string]: JSONValue };
+
+export type ContentMode =
+  | "scaleToFill" | "scaleAspectFit" | "scaleAspectFill" | "redraw" | "center" | "top" | "bottom" | "left" | "right"
+  | "topLeft" | "topRight" | "bottomLeft" | "bottomRight" | "fill" | "contain" | "cover";
+export type ScaleOptions = "fitLeavesExcessAndFillCropsExcess" | "fitCropsExcess" | "fillLeavesExcess" | "fitCropsExcessAndFillLeavesExcess";
+export type Format = "auto" | "jpeg" | "png" | "webp" | "avif" | "gif" | "tiff" | "jxl";
+export type Priority = "high" | "normal" | "low";
+export type Corner = "topLeft" | "topRight" | "bottomLeft" | "bottomRight";
+export type Position = "center" | "top" | "bottom" | "left" | "right" | Corner;
+export type BlendMode =
+  | "normal" | "multiply" | "screen" | "overlay" | "darken" | "lighten" | "colorDodge" | "colorBurn" | "hardLight" | "softLight"
+  | "difference" | "exclusion";
+
+/** A length in points, or in a fraction of the image's width or height. */
+export type Radius = { radius: number } | { widthFraction: number } | { heightFraction: number };
+
+/** A step that a sized image goes through. Lengths are in points, colors are those of CSS. */
+export type Processor =
+  | "blackWhite" | "colorControls" | "flip" | "sharpen"
+  | { roundCorner: Radius & { corners?: Corner[]; background?: string } }
+  | { resize: { width: number; height: number; mode?: "none" | "aspectFit" | "aspectFill" } }
+  | { crop: { width: number; height: number; anchor?: Point } }
+  | { blur: { radius: number } }
+  | { tint: { color: string } }
+  | { overlay: { color: string; fraction?: number } | { source: Source; opacity?: number } }
+  | { blend: { mode: BlendMode; background: string; opacity?: number } }
+  | { colorControls: { brightness?: number; contrast?: number; saturation?: number; exposure?: number } }
+  | { blackWhite: Record<string, never> }
+  | { border: { width: number; color?: string; corners?: Corner[] } & (Radius | Record<never, never>) }
+  | { downsample: { width: number; height: number } }
+  | { sharpen: { radius?: number; amount?: number } }
+  | { pixelate: { size: number } }
+  | { watermark: { source: Source; position?: Position; margin?: number; widthFraction?: number; opacity?: number; tiled?: boolean } }
+  | { rotate: { degrees: number; background?: string } }
+  | { flip: { direction?: "horizontal" | "vertical" | "both" } };
+
+/** A processor that the cluster has registered itself. */
+export interface CustomProcessor { [name: string]: JSONValue }
+
+/** A point in fractions of the image, 0 to 1. */
+export interface Point { x: number; y: number }
+
+/** The part of the source that is used, in fractions of it or in pixels. */
+export interface CropRect { x: number; y: number; width: number; height: number; unit?: "fractions" | "pixels" }
+
+/** The fields that jobs and their variants have in common. */
+export interface Picture {
+  width?: number;
+  height?: number;
+  screenScale?: number;
+  contentMode?: ContentMode;
+  scaleOptions?: ScaleOptions;
+  cropRect?: CropRect;
+  gravity?: "center" | "attention" | "entropy" | Point;
+  sizeForDisplay?: boolean;
+  sizer?: "natural" | { aspectScaleDownByWidth: number } | { aspectScaleDownByHeight: number };
+  upscale?: boolean;
+  interpolationQuality?: "none" | "low" | "medium" | "high" | "default";
+  background?: string;
+  processors?: (Processor | CustomProcessor)[];
+  format?: Format;
+  quality?: number;
+  lossless?: boolean;
+  effort?: number;
+  progressive?: boolean;
+  stripMetadata?: boolean;
+  keepProfile?: boolean;
+  frames?: number;
+  tolerance?: "strict" | "truncated";
+  blurhash?: boolean;
+  dominantColor?: boolean;
+}
+
+/** One of several images of a job. Fields that it does not set are those of the job. */
+export interface Output extends Picture { name?: string }
+
+/** The fields that the jobs of a batch or of a preset have in common: a job without a source. */
+export interface Template extends Picture {
+  id?: string;
+  alternatives?: Source[];
+  fallback?: Source | false;
+  variants?: Output[];
+  partial?: boolean;
+  maxAge?: number;
+  cache?: { memory?: boolean; store?: boolean | "required"; source?: boolean; reload?: boolean; onlyIfCached?: boolean };
+  tenant?: string;
+  headers?: Record<string, string>;
+  tags?: string[];
+  slot?: string;
+  generation?: number;
+  /** Where the images go: by reference, in the event, or uploaded to a URL, a template, or a URL for each variant. */
+  delivery?: "reference" | "inline" | { put: string | Record<string, string> };
+  priority?: Priority;
+  prefetch?: boolean;
+  refresh?: number | "beforeExpiry";
+  /** Seconds from now, or a time. */
+  notBefore?: number | string | Date;
+  /** Seconds from now, or a time. */
+  deadline?: number | string | Date;
+  metadata?: JSONValue;
+  placeholder?: JSONValue;
+  altText?: JSONValue;
+  preset?: string | { name: string; version?: number };
+  /** The batch of a job that is written to Kafka, and the index of the job there. */
+  batch?: string | { id: string; index?: number };
+  webhook?: string;
+}
+
+/** A job: fetches, sizes, processes and encodes one image. docs/jobs.md describes the fields. */
+export interface Job extends Template { source: Source }
+
+/** A failure code. */
+export type Code = Open<
+  | "invalid_job" | "unsupported_source" | "blocked_address" | "not_found" | "gone" | "forbidden" | "http_error" | "dns_error"
+  | "connect_error" | "origin_unavailable" | "tls_error" | "timeout" | "too_many_redirects" | "too_large" | "too_many_pixels"
+  | "unsupported_format" | "corrupt_image" | "expired" | "provider_error" | "poison" | "internal">;
+
+/** The job of an event, with the values that the job gave to be returned. */
+export interface JobReference {
+  id: string;
+  metadata?: JSONValue;
+  placeholder?: JSONValue;
+  altText?: JSONValue;
+  preset?: { name: string; version: number };
+  batch?: { id: string; index?: number };
+}
+
+/** An image that a job has made. */
+export interface Variant {
+  /** The key of the result. */
+  key: string;
+  width: number;
+  height: number;
+  format: Open<Exclude<Format, "auto">>;
+  /** The length of the file. */
+  bytes: number;
+  sha256: string;
+  name?: string;
+  frames?: number;
+  blurhash?: string;
+  dominantColor?: string;
+  expiresAt?: string;
+  /** The public URL of the file in the result store. */
+  url?: string;
+  /** The address to which the file was uploaded. */
+  put?: string;
+  /** The file in base64, if it is in the event. */
+  data?: string;
+}
+
+export interface Started { job: JobReference }
+export interface Progress { job: JobReference; stage: Open<"fetch">; received: number; total?: number; attempt: number }
+
+/** All images of a job are available. */
+export interface Ready {
+  job: JobReference;
+  key?: string;
+  variants: Variant[];
+  expiresAt?: string;
+  origin: Open<"memory" | "store" | "source-cache" | "network" | "coalesced">;
+  attempts?: number;
+  /** Milliseconds by stage. */
+  timings: Record<string, number>;
+  source?: { status?: number; etag?: string; bytes: number; format: string; width: number; height: number; truncated?: boolean };
+  failures?: { variant: number; code: Code; message: string }[];
+  alternative?: string;
+  fallback?: { code: Code; message: string; retryable: boolean };
+  warnings?: string[];
+}
+
+/** A job failed and has no images. */
+export interface Failed { job: JobReference; code: Code; message: string; retryable: boolean; attempts: number; timings: Record<string, number> }
+export interface Cancelled { job: JobReference }
+export interface Superseded { job: JobReference; supersededBy: number }
+export interface Purged { source?: string; tag?: string; key?: string; tenant?: string; count: number; cacheTags?: string[] }
+
+/** The state of a batch. */
+export interface Batch {
+  id: string;
+  state: Open<"open" | "listing" | "running" | "cancelling" | "completed">;
+  tenant?: string;
+  createdAt: string;
+  cancelledAt?: string;
+  completedAt?: string;
+  prefix?: string;
+  preset?: string;
+  submitted?: number;
+  error?: { code: Open<"not_found" | "forbidden" | "too_large" | "invalid_job">; message: string };
+  /** The number of jobs; absent while jobs may be added. */
+  total?: number;
+  ended: number;
+  counts: { ready: number; failed: number; cancelled: number; superseded: number };
+  failures?: string;
+}
+
+interface Envelope<Type extends string, Data> {
+  specversion: "1.0";
+  id: string;
+  source: "/halcyon";
+  type: Type;
+  subject?: string;
+  time: string;
+  datacontenttype: "application/json";
+  traceparent?: string;
+  data: Data;
+}
+
+/** A CloudEvent of Halcyon: `type` tells what `data` is. Later versions may add types. */
+export type HalcyonEvent =
+  | Envelope<"halcyon.image.started", Started>
+  | Envelope<"halcyon.image.progress", Progress>
+  | Envelope<"halcyon.image.ready", Ready>
+  | Envelope<"halcyon.image.failed", Failed>
+  | Envelope<"halcyon.image.cancelled", Cancelled>
+  | Envelope<"halcyon.image.superseded", Superseded>
+  | Envelope<"halcyon.image.purged", Purged>
+  | Envelope<"halcyon.batch.progress", { batch: Batch }>
+  | Envelope<"halcyon.batch.completed", { batch: Batch }>;
+
+/** The short name of a type of events. */
+export type EventName = Open<
+  "started" | "progress" | "ready" | "failed" | "cancelled" | "superseded" | "purged" | "batch.progress" | "batch.completed">;
+
+/** An item of a subscription: an event, or the reason of a gap if the broker has deleted events before the next one. */
+export type Message = { event: HalcyonEvent; gap?: undefined; cursor: string } | { event?: undefined; gap: string; cursor: string };
+
+/** A job that a gateway has accepted and written to the brokers. */
+export interface AcceptedJob { id: string; lane: Open<Priority>; keys: string[]; unknownFields: string[] }
+
+/** The state of a job: `accepted`, or the type of its last event. */
+export interface JobState { id: string; state: Open<"accepted" | "started" | "ready" | "failed" | "cancelled" | "superseded">; event?: HalcyonEvent }
+
+/** An image that a job has made: the file, its properties, and the data of the event. */
+export interface Image { blob: Blob; variant: Variant; ready: Ready }
+
+/** The jobs of a batch that were accepted. If a worker lists the jobs, there are `prefix` or `preset` in place of jobs. */
+export interface BatchSubmission {
+  id: string;
+  accepted: number;
+  rejected: number;
+  /** The number of failed jobs that Kafka has deleted, of a retry. */
+  missing: number;
+  /** The problems of invalid jobs (the first 100), by their line or position, starting at 1. */
+  problems: { line: number; problem: Problem }[];
+  prefix?: string;
+  preset?: string;
+}
+
+/** A failed job of a batch. */
+export interface BatchFailure { job: string; index?: number; code: Code; message: string; record: string }
+
+/** A preset: the fields of its jobs, and those that jobs may set themselves. */
+export interface Preset { name: string; version: number; job: Template; overridable: string[]; origin: Open<"settings" | "registered"> }
+
+/** The options of a client. Times are seconds. */
+export interface Options {
+  /** The API key. It is sent to the gateway only. */
+  key?: string;
+  /** The time for which failed requests are repeated (30). */
+  retryTimeout?: number;
+  /** The time to wait for the end of a job or batch (300). */
+  jobTimeout?: number;
+  /** The time without data after which a connection counts as lost (60). */
+  readTimeout?: number;
+  /** The size limit of an image or event in bytes (64 MiB). */
+  maximumBytes?: number;
+}
+
+/** Options of requests. */
+export interface RequestOptions {
+  /** Ends the call. */
+  signal?: AbortSignal;
+}
+
+/** Options of calls that wait. */
+export interface WaitOptions extends RequestOptions {
+  /** The time to wait in seconds (`jobTimeout`). */
+  timeout?: number;
+}
+
+/** Parameters of a new batch. Fields of jobs that have their own are not changed. */
+export interface BatchOptions extends RequestOptions {
+  /** The id of the batch; a random one by default. */
+  id?: string;
+  tenant?: string;
+  priority?: Priority;
+  deadline?: number;
+  /** A webhook that is notified of the completion of the batch. */
+  webhook?: string;
+}
+
+/** Parameters of a batch that is sent in parts. */
+export interface PartOptions extends BatchOptions {
+  /** The index of the first job: the number of jobs in earlier parts (0). */
+  first?: number;
+  /** Whether these are the last jobs (true). */
+  close?: boolean;
+}
+
+/** Filters of events. An event must match all of them. */
+export interface EventFilters { types?: EventName[]; jobs?: string[]; batches?: string[]; sources?: string[] }
