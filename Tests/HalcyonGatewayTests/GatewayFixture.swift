@@ -44,6 +44,20 @@ final class GatewayFixture: Sendable {
 
     var endpoint: RedisEndpoint { RedisEndpoint(loopbackPort: redis.port) }
 
+    /// Returns the values of all records in a topic.
+    func values(in topic: String) async throws -> [String] {
+        let reader = try await TopicReader.open(
+            topic, from: .beginning,
+            properties: ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+        var values: [String] = []
+        let count = reader.endOffsets.values.reduce(0, +)
+        while values.count < count, let batch = try await reader.nextBatch() {
+            values += batch.records.map { String(decoding: $0.value ?? [], as: UTF8.self) }
+        }
+        await reader.close()
+        return values
+    }
+
     /// Runs `body` with a worker and shuts it down.
     func withWorker(
         _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: () async throws -> Void

@@ -1,6 +1,7 @@
 import Formats
 import Foundation
 import HalcyonCoding
+import Redis
 import TestSupport
 import Testing
 
@@ -281,6 +282,42 @@ import Testing
                 #expect(try await client.send(.get, "/v1/jobs/b").status == 404)
                 for (wait, status) in [("1e300", 200), ("x", 400), ("inf", 400), ("0x1p900", 400)] {
                     #expect(try await client.send(.get, "/v1/jobs/a?wait=\(wait)").status == status)
+                }
+            }
+        }
+    }
+
+    /// The event of a job may have been read before somebody waits for it, and its state stored after that.
+    @Test func waitNoticesAStateThatIsStoredLater() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({ $0.jobs.longestWait = .seconds(600) }) {
+                (client: GatewayClient) async throws in
+                let job = #"{"id":"a","source":"initials:J","width":8}"#
+                #expect(try await client.send(.post, "/v1/jobs", job).status == 202)
+                async let state = client.send(.get, "/v1/jobs/a?wait=600")
+                // If the request takes longer, this test shows nothing.
+                try await Task.sleep(for: .milliseconds(300))
+                let redis = RedisClient(fixture.endpoint)
+                _ = try await redis.send(["SET", "halcyon:job:a", #"{"id":"a","state":"ready"}"#])
+                await redis.close()
+                #expect(try await state.json["state"] as? String == "ready")
+            }
+        }
+    }
+
+    /// A request after the end was reported sees no earlier state.
+    @Test func theEndOfAJobIsStoredBeforeItIsReported() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    for number in 0..<30 {
+                        let job = #"{"id":"\#(number)","source":"initials:J","width":8}"#
+                        #expect(try await client.send(.post, "/v1/jobs", job).status == 202)
+                        let path = "/v1/jobs/\(number)"
+                        #expect(try await client.send(.get, "\(path)?wait=30").json["state"] as? String == "ready")
+                        #expect(try await client.send(.get, path).json["state"] as? String == "ready")
+                        #expect(try await client.send(.delete, path).status == 409)
+                    }
                 }
             }
         }

@@ -10,16 +10,7 @@ import Testing
 @Suite(.limitedParallelism) struct JobSubmissionFailureTests {
     /// Returns the jobs in a lane.
     private func jobs(_ fixture: GatewayFixture, _ lane: Lane) async throws -> [String] {
-        let reader = try await TopicReader.open(
-            fixture.topics.jobs(lane), from: .beginning,
-            properties: ["bootstrap.servers": fixture.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
-        var jobs: [String] = []
-        let count = reader.endOffsets.values.reduce(0, +)
-        while jobs.count < count, let batch = try await reader.nextBatch() {
-            jobs += batch.records.map { String(decoding: $0.value ?? [], as: UTF8.self) }
-        }
-        await reader.close()
-        return jobs
+        try await fixture.values(in: fixture.topics.jobs(lane))
     }
 
     @Test func doesNotPublishJobsThatTimedOut() async throws {

@@ -96,6 +96,23 @@ import Testing
         }
     }
 
+    /// A worker that has an older version must not use it.
+    @Test func resultsAreMadeAgainWithTheCurrentVersion() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                let json = ["Content-Type": "application/json"] as HTTPFields
+                for width in [40, 41, 42] {
+                    let preset = #"{"job":{"width":\#(width)}}"#
+                    _ = try await client.send(.put, "/v1/presets/card", preset, headers: json)
+                }
+                #expect(try await client.send(.post, "/v1/presets/card/rerender", "{}", headers: json).status == 202)
+                let messages = try await fixture.values(in: fixture.topics.batches)
+                let template = #""preset":{"name":"card","version":3}"#
+                #expect(messages.contains { $0.contains(template) }, "\(messages)")
+            }
+        }
+    }
+
     @Test func presetsRequireTheAdminScope() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withGateway({

@@ -97,12 +97,14 @@ struct BatchRoutes: Sendable {
         case "true": reload = true
         default: throw Problem(.badRequest, "invalid reload: expected true or false")
         }
-        if submitter.presets[name] == nil { try await submitter.presets.reloadForRequest() }
-        guard submitter.presets[name] != nil else { throw Problem(.notFound, "there is no preset \(name)") }
+        // Another gateway may just have registered a new version.
+        try await submitter.presets.reloadForRequest()
+        guard let preset = submitter.presets[name] else { throw Problem(.notFound, "there is no preset \(name)") }
         // The jobs have their own tenants.
         request.template["tenant"] = nil
         if request.template["priority"] == nil { request.template.set("priority", Lane.low.rawValue) }
-        request.template.set("preset", name)
+        // Workers that have an older version load this one.
+        request.template.set("preset", PresetReference(name, version: preset.version))
         return try await list(.preset(name, tenant: request.tenant, reload: reload), request, call)
     }
 

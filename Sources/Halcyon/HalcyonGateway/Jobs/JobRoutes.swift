@@ -12,6 +12,8 @@ struct JobRoutes: Sendable {
     let feed: EventFeed
     let control: ControlPublisher
     let options: JobsOptions
+    /// The time after which the stored state of a job that is waited for is read again. Later pauses double.
+    private static let firstPause = Duration.milliseconds(100)
 
     var all: [Route] {
         [
@@ -58,8 +60,35 @@ struct JobRoutes: Sendable {
         defer { waiter.leave() }
         let now = try await memory.state(of: id)
         if let now, Self.isOver(now) { return HTTPServer.Response(status: 200, json: now) }
-        guard let (event, json) = try await waiter.end(within: limit) else { return try await state(of: id) }
-        return HTTPServer.Response(status: 200, json: JobStateStore.state(after: event, json))
+        guard let end = try await end(of: id, waiter, within: limit) else { return try await state(of: id) }
+        return HTTPServer.Response(status: 200, json: end)
+    }
+
+    /// Waits for the event that ends a job, or for the state that another request or gateway stores after it.
+    ///
+    /// The state is stored after the event has reached the feed. If the feed read the event shortly before the waiter
+    /// was registered, only the state tells the end.
+    /// - Returns: The state; nil after the timeout.
+    private func end(of id: String, _ waiter: JobCompletionWaiter, within limit: Duration) async throws -> [UInt8]? {
+        try await withThrowingTaskGroup(of: [UInt8]?.self) { group in
+            group.addTask {
+                guard let (event, json) = try await waiter.end(within: limit) else { return nil }
+                // A request that follows the response must not see an earlier state.
+                await memory.store(event, json)
+                return JobStateStore.state(after: event, json)
+            }
+            group.addTask {
+                var pause = Self.firstPause
+                while true {
+                    try await Task.sleep(for: pause)
+                    pause *= 2
+                    // While Redis is unavailable, only the event is awaited.
+                    if let now = try? await memory.state(of: id), Self.isOver(now) { return now }
+                }
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
     }
 
     private func state(of id: String) async throws -> HTTPServer.Response {

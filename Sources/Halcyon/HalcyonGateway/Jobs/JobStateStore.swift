@@ -96,9 +96,17 @@ struct JobStateStore: Sendable {
     /// Returns the commands that store an event if the state of its job exists. Progress is not stored: the state
     /// remains `started`, and a late event of a suspended worker must not replace the terminal event of another one.
     func commands(for record: ConsumedRecord) -> [[RedisArgument]] {
-        guard let json = record.value, let event = DecodedEvent(json: json), let id = event.jobID,
-            event.type != Event.Kind.progress.rawValue
-        else { return [] }
+        guard let json = record.value, let event = DecodedEvent(json: json) else { return [] }
+        return commands(for: event, json)
+    }
+
+    /// Stores an event before the consumer group of the gateways has received it.
+    func store(_ event: DecodedEvent, _ json: [UInt8]) async {
+        for command in commands(for: event, json) { await send(command) }
+    }
+
+    private func commands(for event: DecodedEvent, _ json: [UInt8]) -> [[RedisArgument]] {
+        guard let id = event.jobID, event.type != Event.Kind.progress.rawValue else { return [] }
         let seconds = json.count <= Self.mostBytes ? lifetime : min(lifetime, Self.imageLifetime)
         let state = Self.state(after: event, json)
         return [

@@ -230,12 +230,13 @@ enum RerenderCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         guard let name = arguments[preset] else { throw InputError("give the preset with --preset", of: arguments) }
         let configuration = try Configuration(arguments)
-        guard try await configuration.catalog()[name] != nil else {
+        guard let current = try await configuration.catalog()[name] else {
             Console.complain("there is no preset \(name)")
             return .notFound
         }
         var template = JobBuilder()
-        template.set("preset", name)
+        // Workers that have an older version load this one.
+        template.set("preset", PresetReference(name, version: current.version))
         template.set("priority", arguments[lane])
         if arguments[dryRun] {
             let count = try await count(name, template, arguments[tenant], configuration)
