@@ -55,15 +55,19 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "", "{", "{}", "[]", #"{"tag":"a","key":"b"}"#, #"{"key":"halcyon:x"}"#, #"{"source":"gopher://x"}"#,
-        #"{"tag":7}"#,
-    ])
-    func rejectsInvalidPurges(_ body: String) async throws {
+    @Test func rejectsInvalidPurges() async throws {
+        let cases = [
+            "", "{", "{}", "[]", #"{"tag":"a","key":"b"}"#, #"{"key":"halcyon:x"}"#, #"{"source":"gopher://x"}"#,
+            #"{"tag":7}"#,
+        ]
         try await GatewayFixture.with { fixture in
             try await fixture.withGateway { (client: GatewayClient) async throws in
-                let answer = try await client.send(.post, "/v1/purge", body)
-                #expect(answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json")
+                for body in cases {
+                    let answer = try await client.send(.post, "/v1/purge", body)
+                    #expect(
+                        answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json",
+                        "\(body)")
+                }
             }
         }
     }

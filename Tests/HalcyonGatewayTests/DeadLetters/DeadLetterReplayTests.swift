@@ -92,22 +92,26 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "", "{", "[]", "{}", #"{"letters":[]}"#, #"{"letters":["x"]}"#, #"{"letters":7}"#, #"{"letters":[7]}"#,
-        #"{"letters":["0-0"],"filter":{}}"#, #"{"filter":[]}"#, #"{"filter":{"colour":"red"}}"#,
-        #"{"filter":{"code":"never"}}"#, #"{"filter":{"code":7}}"#, #"{"filter":{},"limit":0}"#,
-        #"{"filter":{},"limit":1001}"#, #"{"filter":{},"dryRun":"yes"}"#, #"{"filter":{},"cursor":"x"}"#,
-        #"{"filter":{},"dryrun":true}"#,
-    ])
-    func rejectsInvalidReplayRequests(_ body: String) async throws {
+    @Test func rejectsInvalidReplayRequests() async throws {
+        let cases = [
+            "", "{", "[]", "{}", #"{"letters":[]}"#, #"{"letters":["x"]}"#, #"{"letters":7}"#, #"{"letters":[7]}"#,
+            #"{"letters":["0-0"],"filter":{}}"#, #"{"filter":[]}"#, #"{"filter":{"colour":"red"}}"#,
+            #"{"filter":{"code":"never"}}"#, #"{"filter":{"code":7}}"#, #"{"filter":{},"limit":0}"#,
+            #"{"filter":{},"limit":1001}"#, #"{"filter":{},"dryRun":"yes"}"#, #"{"filter":{},"cursor":"x"}"#,
+            #"{"filter":{},"dryrun":true}"#,
+        ]
         try await GatewayFixture.with { fixture in
             try await fixture.deadLetters.publish("one")
             try await fixture.withGateway { (client: GatewayClient) async throws in
-                let answer = try await client.send(.post, "/v1/dead/replay", body)
-                #expect(answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json")
-                let form = try await client.send(
-                    .post, "/v1/dead/replay", body, headers: ["Content-Type": "application/x-www-form-urlencoded"])
-                #expect(form.status == 415)
+                for body in cases {
+                    let answer = try await client.send(.post, "/v1/dead/replay", body)
+                    #expect(
+                        answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json",
+                        "\(body)")
+                    let form = try await client.send(
+                        .post, "/v1/dead/replay", body, headers: ["Content-Type": "application/x-www-form-urlencoded"])
+                    #expect(form.status == 415, "\(body)")
+                }
             }
             #expect(try await fixture.deadLetters.records(of: fixture.topics.dead).count == 1)
         }

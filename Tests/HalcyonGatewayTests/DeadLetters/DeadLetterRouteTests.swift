@@ -85,15 +85,19 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "colour=red", "code=never", "lane=fast", "reason=x", "since=yesterday", "until=", "limit=0", "limit=x",
-        "limit=1001", "limit=-1", "limit=99999999999999999999", "replayed=yes", "cursor=x", "cursor=", "=", "x",
-    ])
-    func rejectsInvalidQueries(_ query: String) async throws {
+    @Test func rejectsInvalidQueries() async throws {
+        let cases = [
+            "colour=red", "code=never", "lane=fast", "reason=x", "since=yesterday", "until=", "limit=0", "limit=x",
+            "limit=1001", "limit=-1", "limit=99999999999999999999", "replayed=yes", "cursor=x", "cursor=", "=", "x",
+        ]
         try await GatewayFixture.with { fixture in
             try await fixture.withGateway { (client: GatewayClient) async throws in
-                let answer = try await client.send(.get, "/v1/dead?\(query)")
-                #expect(answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json")
+                for query in cases {
+                    let answer = try await client.send(.get, "/v1/dead?\(query)")
+                    #expect(
+                        answer.status == 400 && answer.headers["Content-Type"] == "application/problem+json",
+                        "\(query)")
+                }
             }
         }
     }

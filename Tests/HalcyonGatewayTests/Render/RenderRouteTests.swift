@@ -213,17 +213,21 @@ import Testing
         try await origin.stop()
     }
 
-    @Test(arguments: [
-        ("", 400), ("?width=5", 400), ("?source=initials:J&width=0", 400),
-        ("?source=initials:J&width=5&width=6", 400), ("?source=initials:J&width=5&id=x", 400),
-        ("?source=gopher://x/&width=5", 400), ("?source=http://10.0.0.1/&width=5", 403),
-    ])
-    func rejectsInvalidQueries(_ query: String, _ status: Int) async throws {
+    @Test func rejectsInvalidQueries() async throws {
+        let cases = [
+            ("", 400), ("?width=5", 400), ("?source=initials:J&width=0", 400),
+            ("?source=initials:J&width=5&width=6", 400), ("?source=initials:J&width=5&id=x", 400),
+            ("?source=gopher://x/&width=5", 400), ("?source=http://10.0.0.1/&width=5", 403),
+        ]
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
                 try await fixture.withGateway { (client: GatewayClient) async throws in
-                    let answer = try await client.send(.get, "/v1/render\(query)")
-                    #expect(answer.status == status && answer.headers["Content-Type"] == "application/problem+json")
+                    for (query, status) in cases {
+                        let answer = try await client.send(.get, "/v1/render\(query)")
+                        #expect(
+                            answer.status == status && answer.headers["Content-Type"] == "application/problem+json",
+                            "\(query)")
+                    }
                 }
             }
         }
