@@ -1,7 +1,7 @@
 import Concurrency
 
-/// The jobs of one partition that have been received and wait to be processed, and the number in flight. A value, except
-/// that all queues of a worker share the limits of flows.
+/// The jobs of one partition that have been received and wait to be processed, and the number in flight. A value,
+/// except that all queues of a worker share the limits of flows.
 ///
 /// It decouples the order of processing from that of the partition. Flows share the window by weighted fair queueing,
 /// and a flow with few jobs in flight does not wait for the window at all. Jobs that are held, because their lane or
@@ -155,9 +155,9 @@ struct AdmissionQueue<Element: FlowMember> {
         var patience = 1.0
     }
 
-    /// Empties a full queue that moves slowly, so that records behind it can be received. Flows with fewer jobs than half
-    /// the average keep theirs. What is left, waiting or in flight, is little, so that the commit metadata has room for
-    /// the gaps between the removed jobs.
+    /// Empties a full queue that moves slowly, so that records behind it can be received. Flows with fewer jobs than
+    /// half the average keep theirs. What is left, waiting or in flight, is little, so that the commit metadata has room
+    /// for the gaps between the removed jobs.
     /// - Parameters:
     ///   - limit: The fill level.
     ///   - seconds: The time since the last call.

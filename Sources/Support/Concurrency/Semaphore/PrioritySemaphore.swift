@@ -26,8 +26,8 @@ public final class PrioritySemaphore: Sendable {
         private var reserve: Int { queue.hasSeveralFlows ? fullReserve : 0 }
 
         /// Takes a permit if one is free.
-        mutating func takeFree(_ flow: Flow, _ level: Int) -> Bool {
-            guard free > reserve || (free > 0 && queue.takeTurn(of: flow, level: level)) else { return false }
+        mutating func takeFree(_ urgency: WorkPriority?) -> Bool {
+            guard free > reserve || (free > 0 && queue.takeTurn(urgency)) else { return false }
             free -= 1
             return true
         }
@@ -84,16 +84,13 @@ public final class PrioritySemaphore: Sendable {
     ///   lowest.
     /// - Throws: `CancellationError` if the task is cancelled first.
     public func acquire(_ urgency: WorkPriority? = nil) async throws {
-        let flow = urgency?.flow ?? Flow()
-        let number: UInt64? = state.withLock { state in
-            state.takeFree(flow, urgency?.level ?? .max) ? nil : state.newNumber()
-        }
+        let number: UInt64? = state.withLock { $0.takeFree(urgency) ? nil : $0.newNumber() }
         guard let number else { return }
         let listener = urgency?.listen { level in self.state.withLock { $0.queue.escalate(number, to: level) } }
         defer { listener?.end() }
         try await wait(number) { state, waiter in
-            if state.takeFree(flow, urgency?.level ?? .max) { return true }
-            state.queue.append(waiter, number: number, level: .max, flow: flow)
+            if state.takeFree(urgency) { return true }
+            state.queue.append(waiter, number: number, level: .max, flow: urgency?.flow ?? Flow())
             return false
         } onQueued: {
             // Read the level only now, so that no increase in between is missed.
@@ -110,7 +107,7 @@ public final class PrioritySemaphore: Sendable {
             try await acquire(urgency)
             return true
         }
-        if state.withLock({ $0.takeFree(urgency?.flow ?? Flow(), urgency?.level ?? .max) }) { return true }
+        if state.withLock({ $0.takeFree(urgency) }) { return true }
         let isAcquired = await withTaskGroup(of: Bool.self) { group in
             // The only error of either task is that it was cancelled.
             group.addTask { (try? await self.acquire(urgency)) != nil }
@@ -181,7 +178,7 @@ public final class PrioritySemaphore: Sendable {
 
     /// Does not count a permit that was released at once towards the share of its flow.
     public func refund(_ urgency: WorkPriority) {
-        state.withLock { $0.queue.refund(urgency.flow, level: urgency.level) }
+        state.withLock { $0.queue.refund(urgency) }
     }
 
     /// The number of waiting tasks.
@@ -236,10 +233,12 @@ struct SemaphoreWaitQueue<Waiter> {
     }
 
     /// Does not count a permit towards the share of a flow.
-    mutating func refund(_ flow: Flow, level: Int) { queues[clamped(level)].refund(flow.name) }
+    mutating func refund(_ urgency: WorkPriority) { queues[clamped(urgency.level)].refund(urgency.flow.name) }
 
     /// Counts a permit that is granted out of turn, if the flow is below its share.
-    mutating func takeTurn(of flow: Flow, level: Int) -> Bool { queues[clamped(level)].takeTurn(of: flow) }
+    mutating func takeTurn(_ urgency: WorkPriority?) -> Bool {
+        queues[clamped(urgency?.level ?? .max)].takeTurn(of: urgency?.flow ?? Flow())
+    }
 
     private func clamped(_ level: Int) -> Int { min(max(level, 0), queues.count - 1) }
 
