@@ -124,17 +124,21 @@ public struct FairQueue<Element> {
         return element
     }
 
-    /// Counts an element that is served without having been in the queue, if its flow is below its share: if it would
-    /// be served next.
-    /// - Returns: False if the flow has elements, or has been served too recently.
-    public mutating func takeTurn(of flow: Flow) -> Bool {
+    /// Returns true if an element of a flow would be served next: if the flow has no elements and has not been served
+    /// too recently.
+    public func isBelowShare(_ flow: Flow) -> Bool {
+        guard let backlog = flows[flow.name] else { return true }
+        return backlog.entry == 0 && backlog.tag <= backlog.earliestTag(at: virtualTime)
+    }
+
+    /// Counts an element that is served without having been in the queue.
+    public mutating func serve(_ flow: Flow) {
         var backlog = flows[flow.name] ?? Backlog(tag: -.infinity, weight: flow.weight)
-        let earliest = backlog.earliestTag(at: virtualTime)
-        guard backlog.entry == 0, backlog.tag <= earliest else { return false }
-        backlog.tag = earliest + 1 / backlog.weight
+        let tag = max(backlog.tag, backlog.earliestTag(at: virtualTime))
+        virtualTime = max(virtualTime, tag)
+        backlog.tag = tag + 1 / backlog.weight
         flows[flow.name] = backlog
-        forgetIdleFlows()
-        return true
+        if backlog.entry == 0 { forgetIdleFlows() } else { schedule(flow.name) }
     }
 
     /// Does not count an element that was served towards the share of its flow, because it took next to nothing.

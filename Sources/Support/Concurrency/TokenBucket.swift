@@ -27,6 +27,9 @@ public struct TokenBucket: Hashable, Sendable {
         return nil
     }
 
+    /// Returns a token that was taken and not used.
+    public mutating func giveBack() { tokens = min(burst, tokens + 1) }
+
     /// True if the bucket is full, so that it can be discarded without loss.
     public func isFull(at now: ContinuousClock.Instant) -> Bool { level(at: now) >= burst }
 

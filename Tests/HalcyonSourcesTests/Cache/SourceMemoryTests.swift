@@ -1,4 +1,5 @@
 import Concurrency
+import HalcyonCoordination
 import HalcyonModel
 import Telemetry
 import TestSupport
@@ -30,6 +31,52 @@ import Testing
             #expect(large?.source.body.count == 2_500)
             large = nil
             #expect(try await next.value.source.body.count == 10)
+            await cache.close()
+        }
+        try await origin.stop()
+    }
+
+    @Test(.timeLimit(.minutes(2))) func waitingForAPermitKeepsNobodyFromTheOrigin() async throws {
+        let isOpen = Lock(false)
+        let origin = RawOrigin { request in
+            let body = RawOrigin.answer("200 OK", [], "source")
+            return request.path == "/slow" ? [.wait { isOpen.withLock { $0 } }] + body : body
+        }
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            var limits = OriginLimits()
+            limits.concurrency = 1
+            let permits = PrioritySemaphore(4, reserve: 1)
+            let cache = try SourceCache(loader, nil, permits: permits, limits: limits, log: .silent, metrics: Metrics())
+            @Sendable func load(_ path: String, of flow: String) async throws -> CachedSource {
+                let context = WorkContext(urgency: WorkPriority(level: 0, flow: Flow(flow)))
+                return try await cache.fetch(SourceRequest(try Source(origin.url(path))), .standard, context)
+            }
+            // The semaphore learns of both flows, and that "big" has had more than its share.
+            for _ in 0..<4 { try await permits.acquire() }
+            let turns = ["big", "big", "big", "small"].map { flow in
+                Task {
+                    try await permits.acquire(WorkPriority(level: 0, flow: Flow(flow)))
+                    permits.release()
+                }
+            }
+            try await until("all wait") { permits.waiting == 4 }
+            permits.release(4)
+            for turn in turns { try await turn.value }
+
+            let slow = Task { try await load("/slow", of: "big") }
+            try await until("the origin is busy") { origin.requests.count == 1 }
+            let waiting = Task { try await load("/next", of: "big") }
+            // Permits that nobody else can have remain but for the reserve.
+            for _ in 0..<2 { try await permits.acquire() }
+            isOpen.withLock { $0 = true }
+            let held = try await slow.value
+            try await until("the next load waits for a permit") { permits.waiting == 1 }
+            let small = try await load("/small", of: "small")
+            #expect(small.source.body.count == 6 && permits.waiting == 1)
+            #expect(origin.requests.map(\.path) == ["/slow", "/small"])
+            permits.release(2)
+            #expect(try await waiting.value.source.body.count == 6)
+            held.permit?.release()
             await cache.close()
         }
         try await origin.stop()

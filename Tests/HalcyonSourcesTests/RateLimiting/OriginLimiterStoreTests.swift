@@ -109,6 +109,21 @@ import Testing
         }
     }
 
+    @Test(arguments: Kind.allCases) func loadsThatDidNotStartLeaveTheirTokens(_ kind: Kind) async throws {
+        try await Self.with(kind) {
+            $0.rate = 0.001
+            $0.burst = 2
+        } _: { one, two async throws in
+            for number in 0..<10 {
+                #expect(try await one.acquire(origin, load: "\(number)") == .go)
+                try await two.release(origin, load: "\(number)", of: "u", .notStarted)
+            }
+            // There are no more tokens than before.
+            for load in ["a", "b"] { #expect(try await one.acquire(origin, load: load) == .go) }
+            #expect(isWait(try await two.acquire(origin, load: "c")))
+        }
+    }
+
     @Test(arguments: Kind.allCases) func failuresOpenBreakerUntilProbeSucceeds(_ kind: Kind) async throws {
         try await Self.with(kind) {
             $0.failures = 3

@@ -126,6 +126,12 @@ struct FetchPermits: Sendable {
         return permit
     }
 
+    /// Acquires a permit if one is free. The fetch acquires more of them when it needs them.
+    func tryAcquire(_ urgency: WorkPriority) -> SemaphorePermit? {
+        let permit = SemaphorePermit(of: semaphore)
+        return permit.tryAcquire(urgency) ? permit : nil
+    }
+
     /// Adjusts a permit to the actual size of its source.
     func settle(_ permit: SemaphorePermit, bytes: Int) {
         permit.setExtraPermits(extra(for: bytes))

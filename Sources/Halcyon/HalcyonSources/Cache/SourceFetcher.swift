@@ -131,21 +131,22 @@ struct SourceFetcher: Sendable {
         }
     }
 
-    /// Contacts the origin as soon as its limits allow another request. A waiting request holds no permit.
+    /// Contacts the origin as soon as its limits allow another request and there is a permit.
     private func ask(
         _ request: SourceRequest, ifNoneMatch known: Validators?, _ context: WorkContext
     ) async throws -> (FetchResponse, SemaphorePermit) {
         guard let origin = loader.origin(of: request.source) else {
-            return try await fetch(request, ifNoneMatch: known, context)
+            let permit = try await permits.acquire(context.urgency)
+            return (try await fetch(request, ifNoneMatch: known, permit, context), permit)
         }
-        let pass = try await origins.waiting(for: origin) {
-            try await rateLimiter.acquire(origin, request.tierKey, context.urgency)
+        let (pass, permit) = try await origins.waiting(for: origin) {
+            try await admit(request, to: origin, context.urgency)
         }
         do {
-            let response = try await fetch(request, ifNoneMatch: known, context)
+            let response = try await fetch(request, ifNoneMatch: known, permit, context)
             origins.count(.answered)
             await rateLimiter.release(pass, .answered)
-            return response
+            return (response, permit)
         } catch {
             let outcome = (error as? JobError).map { OriginOutcome($0) } ?? .unknown
             origins.count(outcome)
@@ -154,15 +155,30 @@ struct SourceFetcher: Sendable {
         }
     }
 
-    private func fetch(
-        _ request: SourceRequest, ifNoneMatch known: Validators?, _ context: WorkContext
-    ) async throws -> (FetchResponse, SemaphorePermit) {
-        let permit = try await permits.acquire(context.urgency)
-        try context.markStarted()
-        let response = try await permits.limitingMemory(of: permit) {
-            try await loader.fetch(request, ifNoneMatch: known)
+    /// Waits until the limits of the origin allow another request and there is a permit, and holds neither while it
+    /// waits for the other. Slow origins therefore take no permits from others, and jobs that wait for a permit do not
+    /// keep those of other tenants from the origin.
+    private func admit(
+        _ request: SourceRequest, to origin: Origin, _ urgency: WorkPriority
+    ) async throws -> (OriginRateLimiter.OriginPermit, SemaphorePermit) {
+        var held = rateLimiter.hasWaiters(origin) ? nil : try await permits.acquire(urgency)
+        while true {
+            if let permit = held {
+                if let pass = try await rateLimiter.tryAcquire(origin, request.tierKey) { return (pass, permit) }
+                permits.giveUp(permit, urgency)
+            }
+            let pass = try await rateLimiter.acquire(origin, request.tierKey, urgency)
+            if let permit = permits.tryAcquire(urgency) { return (pass, permit) }
+            await rateLimiter.release(pass, .notStarted)
+            held = try await permits.acquire(urgency)
         }
-        return (response, permit)
+    }
+
+    private func fetch(
+        _ request: SourceRequest, ifNoneMatch known: Validators?, _ permit: SemaphorePermit, _ context: WorkContext
+    ) async throws -> FetchResponse {
+        try context.markStarted()
+        return try await permits.limitingMemory(of: permit) { try await loader.fetch(request, ifNoneMatch: known) }
     }
 
     /// Stores a response; nil removes the stored one.

@@ -50,6 +50,7 @@ struct OriginCircuitBreaker: Sendable {
 
     mutating func release(_ load: String, of url: String, _ outcome: OriginOutcome, at now: Instant) {
         loads[load] = nil
+        if outcome == .notStarted { bucket?.giveBack() }
         breaker.record(CircuitBreaker.Outcome(outcome), of: url, isProbe: probe == load, at: now)
         if probe == load { probe = nil }
     }
@@ -69,7 +70,7 @@ extension CircuitBreaker.Outcome {
             switch outcome {
             case .answered: .success
             case .failed: .failure
-            case .unknown: .unknown
+            case .unknown, .notStarted: .unknown
             }
     }
 }
@@ -162,6 +163,8 @@ enum OriginOutcome: String, CaseIterable, Hashable, Sendable {
     case failed
     /// The outcome is unknown because the load was cancelled.
     case unknown
+    /// The load was not started and does not count towards the rate.
+    case notStarted
 }
 
 /// A store that counts the loads of origins.

@@ -79,24 +79,27 @@ struct OriginRateLimiter: Sendable {
         }
         try await semaphore.acquire(urgency)
         defer { semaphore.release() }
-        let load = String(UInt64.random(in: .min ... .max), radix: 36)
+        let load = newLoad()
         while true {
             let release = AsyncEvent()
             locks.withLock { $0[origin]?.release = release }
-            let (answer, store) = await ask(origin, load)
-            switch answer {
-            case .go: return OriginPermit(origin: origin, load: load, url: url, store: store)
+            switch try await ask(origin, url, load) {
+            case .admitted(let permit): return permit
             // Jitter keeps processes from polling at the same moment.
-            case .wait(let time):
-                try await release.wait(atMost: time * Double.random(in: 0.75...1.25))
-            case .resting(let time):
-                throw JobError(
-                    .originUnavailable,
-                    "circuit breaker of \(origin) is open for \(time.wholeMilliseconds) ms; too many loads failed"
-                ).retryAfter(atLeast: time / .seconds(1))
+            case .busy(let time): try await release.wait(atMost: time * Double.random(in: 0.75...1.25))
             }
         }
     }
+
+    /// Admits a load at once, even if others wait for their turn.
+    /// - Returns: Nil if a limit is reached.
+    /// - Throws: ``JobError`` `origin_unavailable` while the circuit breaker is open.
+    func tryAcquire(_ origin: Origin, _ url: String) async throws(JobError) -> OriginPermit? {
+        if case .admitted(let permit) = try await ask(origin, url, newLoad()) { permit } else { nil }
+    }
+
+    /// True if loads of this process wait for their turn.
+    func hasWaiters(_ origin: Origin) -> Bool { locks.withLock { $0[origin] != nil } }
 
     /// Records the end of a load.
     func release(_ permit: OriginPermit, _ outcome: OriginOutcome) async {
@@ -110,12 +113,33 @@ struct OriginRateLimiter: Sendable {
         }.value
     }
 
-    private func ask(_ origin: Origin, _ load: String) async -> (OriginAnswer, any OriginLimiterStore) {
+    private enum Admission {
+        case admitted(OriginPermit)
+        /// A limit is reached. Ask again after this time.
+        case busy(Duration)
+    }
+
+    private func ask(_ origin: Origin, _ url: String, _ load: String) async throws(JobError) -> Admission {
+        let (answer, store) = await answer(origin, load)
+        switch answer {
+        case .go: return .admitted(OriginPermit(origin: origin, load: load, url: url, store: store))
+        case .wait(let time): return .busy(time)
+        case .resting(let time):
+            throw JobError(
+                .originUnavailable,
+                "circuit breaker of \(origin) is open for \(time.wholeMilliseconds) ms; too many loads failed"
+            ).retryAfter(atLeast: time / .seconds(1))
+        }
+    }
+
+    private func answer(_ origin: Origin, _ load: String) async -> (OriginAnswer, any OriginLimiterStore) {
         if let shared, let answer = await errors.tolerating({ try await shared.acquire(origin, load: load) }) {
             return (answer, shared)
         }
         return (own.acquire(origin, load: load), own)
     }
+
+    private func newLoad() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 }
 
 extension OriginOutcome {

@@ -104,7 +104,10 @@ struct RedisOriginLimiterStore: OriginLimiterStore {
         redis.call('ZREM', KEYS[1], load)
         local probing = redis.call('HGET', KEYS[2], 'probe') == load
         if probing then redis.call('HDEL', KEYS[2], 'probe') end
-        if outcome == 'unknown' or most == 0 then return 0 end
+        if outcome == 'notStarted' and redis.call('HEXISTS', KEYS[2], 'tokens') == 1 then
+            redis.call('HINCRBYFLOAT', KEYS[2], 'tokens', 1)
+        end
+        if outcome == 'unknown' or outcome == 'notStarted' or most == 0 then return 0 end
         local time = redis.call('TIME')
         local now = time[1] * 1000 + math.floor(time[2] / 1000)
         if redis.call('HEXISTS', KEYS[2], 'until') == 1 then

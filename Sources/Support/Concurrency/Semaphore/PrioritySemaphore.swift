@@ -27,7 +27,8 @@ public final class PrioritySemaphore: Sendable {
 
         /// Takes a permit if one is free.
         mutating func takeFree(_ urgency: WorkPriority?) -> Bool {
-            guard free > reserve || (free > 0 && queue.takeTurn(urgency)) else { return false }
+            guard free > reserve || (free > 0 && queue.isBelowShare(urgency)) else { return false }
+            queue.serve(urgency)
             free -= 1
             return true
         }
@@ -98,6 +99,10 @@ public final class PrioritySemaphore: Sendable {
         }
     }
 
+    /// Acquires a permit if one is free. Release it with ``release(_:)``.
+    /// - Returns: False if there is none.
+    public func tryAcquire(_ urgency: WorkPriority? = nil) -> Bool { state.withLock { $0.takeFree(urgency) } }
+
     /// Waits for a permit until a deadline. Release it with ``release(_:)``.
     /// - Parameter deadline: The time at which waiting ends; nil for no limit.
     /// - Returns: False if the deadline has passed first.
@@ -107,7 +112,7 @@ public final class PrioritySemaphore: Sendable {
             try await acquire(urgency)
             return true
         }
-        if state.withLock({ $0.takeFree(urgency) }) { return true }
+        if tryAcquire(urgency) { return true }
         let isAcquired = await withTaskGroup(of: Bool.self) { group in
             // The only error of either task is that it was cancelled.
             group.addTask { (try? await self.acquire(urgency)) != nil }
@@ -235,9 +240,14 @@ struct SemaphoreWaitQueue<Waiter> {
     /// Does not count a permit towards the share of a flow.
     mutating func refund(_ urgency: WorkPriority) { queues[clamped(urgency.level)].refund(urgency.flow.name) }
 
-    /// Counts a permit that is granted out of turn, if the flow is below its share.
-    mutating func takeTurn(_ urgency: WorkPriority?) -> Bool {
-        queues[clamped(urgency?.level ?? .max)].takeTurn(of: urgency?.flow ?? Flow())
+    /// True if the next permit may go to a flow out of turn.
+    func isBelowShare(_ urgency: WorkPriority?) -> Bool {
+        queues[clamped(urgency?.level ?? .max)].isBelowShare(urgency?.flow ?? Flow())
+    }
+
+    /// Counts a permit that is granted without waiting.
+    mutating func serve(_ urgency: WorkPriority?) {
+        queues[clamped(urgency?.level ?? .max)].serve(urgency?.flow ?? Flow())
     }
 
     private func clamped(_ level: Int) -> Int { min(max(level, 0), queues.count - 1) }
@@ -290,6 +300,15 @@ public final class SemaphorePermit: Sendable {
         guard !state.withLock({ $0.isHeld }) else { return }
         try await semaphore.acquire(urgency)
         state.withLock { $0.isHeld = true }
+    }
+
+    /// Acquires the permit if it is held or one is free.
+    /// - Returns: True if the permit is held.
+    public func tryAcquire(_ urgency: WorkPriority? = nil) -> Bool {
+        state.withLock { state in
+            if !state.isHeld { state.isHeld = semaphore.tryAcquire(urgency) }
+            return state.isHeld
+        }
     }
 
     /// Sets the number of extra permits without waiting. Has no effect if the permit is not held.
