@@ -84,7 +84,8 @@ extension JobContext {
     /// display slot, tags, refresh, delay or deadline to check, its TTL policy extends no lifetime, its event carries no
     /// bytes, and it does not require the result store.
     fileprivate var isPlain: Bool {
-        retry == nil && job.slot == nil && job.tags.isEmpty && job.refresh == nil && job.notBefore == nil
+        (retry?.isFirstAttempt ?? true) && job.slot == nil && job.tags.isEmpty && job.refresh == nil
+            && job.notBefore == nil
             && job.deadline == nil && job.cache.looksAtResults && !job.cache.onlyIfCached
             && job.cache.store != .required && !job.delivery.isPut
             && !job.delivery.wantsBytes

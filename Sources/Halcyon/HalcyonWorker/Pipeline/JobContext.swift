@@ -60,6 +60,9 @@ final class JobContext: Sendable {
 
         /// The seconds until the job is due.
         var left: Double { message.left(withTimeout: delay) }
+
+        /// True if the first attempt of the job is due.
+        var isFirstAttempt: Bool { topic == nil && left <= 0 }
     }
 
     init(
