@@ -194,7 +194,7 @@ public final class Worker: Sendable {
             results: results, persist: persist, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
         let render = RenderStage(
             sources: sources, assets: assets, service: service,
-            permits: PrioritySemaphore(options.concurrency + max(1, options.concurrency / 4), shares: lanes),
+            permits: PrioritySemaphore(options.concurrency + options.concurrency / 4, shares: lanes),
             memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch))
         let decoder = DecodeStage(
             reader: reader, topics: options.topics, tenants: options.tenants)

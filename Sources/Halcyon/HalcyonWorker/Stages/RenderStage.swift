@@ -11,7 +11,8 @@ struct RenderStage: Sendable {
     /// The cache of watermarks and overlays, which many jobs share.
     let assets: AssetCache
     let service: RenderService
-    /// The permits of renderings in flight or queued. There are a few more than threads, so that no thread is idle.
+    /// The permits of renderings in flight or queued. From four threads on there are a few more than threads, so that
+    /// none is idle. With each of them, the next job of a waiting tenant is rendered later.
     let permits: PrioritySemaphore
     let memory: ResultMemory
 
