@@ -57,6 +57,14 @@ import Vips
         let hot = (0..<hits).map { fixture.job($0 % count, "warm", id: "hit\($0)") }
         _ = try await fixture.cost(of: (0..<4_000).map { fixture.job($0 % count, "warm", id: "heat\($0)") })
         let hit = try await fixture.cost(of: hot)
+        // The first job of a tenant makes looking ahead begin.
+        func shared(_ count: Int, _ tag: String) -> [[UInt8]] {
+            (0..<count).map {
+                fixture.job($0 % photographs.count, "warm", id: "\(tag)\($0)", tenant: "tenant\($0 % 2)")
+            }
+        }
+        _ = try await fixture.cost(of: shared(4_000, "shared heat"))
+        let sharedHit = try await fixture.cost(of: shared(hits, "shared hit"))
         let plain = try await fixture.plainCost(ofLast: hits * 9 / 10)
 
         print("\(count) photographs, \(rounds) rounds, libvips \(VipsLibrary.version), on \(fixture.broker.name)")
@@ -70,6 +78,9 @@ import Vips
         print(
             "a hit is \(decimal(hit.processor * 1e6, 1)) µs CPU: \(Int(1 / hit.processor)) jobs a CPU-second,"
                 + " \(Int(1 / hit.wall)) a second here")
+        print(
+            "a hit of one of two tenants is \(decimal(sharedHit.processor * 1e6, 1)) µs CPU:"
+                + " \(decimal(sharedHit.processor / hit.processor, 3)) of one without a tenant")
         print(
             "plain C loop    \(decimal(plain * 1e6, 1)) µs CPU a hit: the worker does \(decimal(plain / hit.processor, 2))"
                 + " of its hits for each second of CPU")

@@ -5,7 +5,7 @@ import Measuring
 /// cache. One tenant in twenty is small: it submits at most half as many jobs as its share of the worker.
 enum Fairness {
     static let flood = 50_000
-    static let samples = 60
+    static let samples = 150
     /// The seconds for which throughput is measured.
     static let interval = 30.0
     /// The seconds in which the flood moves to the overflow topic.
