@@ -115,33 +115,45 @@ import Testing
         #expect(queue.inFlight <= 256 + 8 * min(flows, 32))
     }
 
+    /// Lets a quarter of a second pass, twice, and returns the jobs that are moved the second time.
+    private func spilled(
+        from queue: inout AdmissionQueue<Element>, count: Int, bytes: Int = .max
+    ) -> [Element] {
+        let limit = AdmissionQueue<Element>.SpillLimit(count: count, bytes: bytes, patience: 1)
+        queue.measure(after: 0.25)
+        #expect(queue.spill(limit).isEmpty, "a queue that has just become full is moved")
+        queue.measure(after: 0.25)
+        return queue.spill(limit)
+    }
+
     @Test func spillsFullQueues() {
         var queue = AdmissionQueue<Element>(window: 10, reserve: 0)
         _ = queue.receive(interleaved(["a"], 110))
-        let limit = AdmissionQueue<Element>.SpillLimit(count: 100, bytes: .max)
-        // The ten jobs that were admitted are a tenth of what waits: at that rate it takes ten times a quarter second.
-        #expect(queue.spill(limit, after: 0.25).map(\.offset) == Array(10..<110))
+        #expect(spilled(from: &queue, count: 100).map(\.offset) == Array(10..<110))
         #expect(queue.count == 0 && queue.inFlight == 10)
         // It is not full any more.
         _ = queue.receive(interleaved(["a"], 99))
-        #expect(queue.spill(limit, after: 0.25).isEmpty)
+        #expect(spilled(from: &queue, count: 100).isEmpty)
         #expect(queue.end(interleaved(["a"], 10)).map(\.offset) == Array(0..<10))
     }
 
     @Test func spillsNothingFromAQueueThatMoves() {
         var queue = AdmissionQueue<Element>(window: 10, reserve: 0)
         _ = queue.receive(interleaved(["a"], 1000))
-        let limit = AdmissionQueue<Element>.SpillLimit(count: 100, bytes: .max)
+        let limit = AdmissionQueue<Element>.SpillLimit(count: 100, bytes: .max, patience: 1)
+        #expect(queue.spill(limit).isEmpty)
         for _ in 0..<30 { _ = queue.end(interleaved(["a"], 10)) }
         // 310 jobs in a quarter second: the other 690 take less than a second.
-        #expect(queue.spill(limit, after: 0.25).isEmpty)
-        #expect(queue.spill(limit, after: 0.25).count == 690)
+        queue.measure(after: 0.25)
+        #expect(queue.spill(limit).isEmpty)
+        queue.measure(after: 0.25)
+        #expect(queue.spill(limit).count == 690)
     }
 
     @Test func spillsFlowsWithManyJobsOnly() {
         var queue = AdmissionQueue<Element>(window: 1, reserve: 0)
         _ = queue.receive(interleaved(["big", "big", "big", "small", "other", "big", "big", "big"], 401))
-        let spilled = queue.spill(.init(count: 100, bytes: .max), after: 0.25)
+        let spilled = spilled(from: &queue, count: 100)
         #expect(spilled.count == 300 && spilled.allSatisfy { $0.name == "big" })
         #expect(spilled.map(\.offset) == spilled.map(\.offset).sorted())
         #expect(queue.count == 100)
@@ -150,15 +162,52 @@ import Testing
     @Test func spillsFlowsOfEqualSize() {
         var queue = AdmissionQueue<Element>(window: 1, reserve: 0)
         _ = queue.receive(interleaved((0..<50).map { "\($0)" }, 501))
-        #expect(queue.spill(.init(count: 100, bytes: .max), after: 0.25).count == 500)
+        #expect(spilled(from: &queue, count: 100).count == 500)
     }
 
     @Test func spillsLargeMessages() {
         var queue = AdmissionQueue<Element>(window: 1, reserve: 0)
         _ = queue.receive(interleaved(["a"], 51))
-        #expect(queue.spill(.init(count: 1000, bytes: 5001), after: 0.25).isEmpty)
-        #expect(queue.spill(.init(count: 1000, bytes: 5000), after: 0.25).count == 50)
-        #expect(queue.spill(.init(count: 1000, bytes: 1), after: 0.25).isEmpty)
+        #expect(spilled(from: &queue, count: 1000, bytes: 5001).isEmpty)
+        #expect(spilled(from: &queue, count: 1000, bytes: 5000).count == 50)
+        #expect(spilled(from: &queue, count: 1000, bytes: 1).isEmpty)
+    }
+
+    @Test func spillsHeldElements() {
+        var queue = AdmissionQueue<Element>(window: 8, reserve: 0) { $0.name == "paused" }
+        let others = queue.receive(interleaved(["paused", "paused", "paused", "paused", "other"], 400))
+        #expect(others.count == 8)
+        let spilled = spilled(from: &queue, count: 300)
+        #expect(spilled.count == 320 && spilled.allSatisfy { $0.name == "paused" })
+        #expect(queue.held.isEmpty && queue.count == 72)
+        // Those that stay are held again.
+        _ = queue.receive(interleaved(["paused"], 10) + interleaved(["other"], 300))
+        #expect(self.spilled(from: &queue, count: 300).allSatisfy { $0.name == "other" })
+        #expect(queue.held.count == 10 && queue.count == 10)
+    }
+
+    @Test func portionsFollowTheRate() {
+        var queue = AdmissionQueue<Element>(window: 64, reserve: 0)
+        var inFlight = queue.receive(interleaved(["a"], 5000))
+        func admitted(after ended: Int) -> Int {
+            let admitted = queue.end(inFlight.prefix(ended))
+            inFlight = inFlight.dropFirst(ended) + admitted
+            return admitted.count
+        }
+        // At first a quarter of the window.
+        #expect(admitted(after: 15) == 0)
+        #expect(admitted(after: 1) == 16)
+        // 80 a second are 1.6 in 20 ms.
+        queue.measure(after: 1)
+        #expect(admitted(after: 1) == 1)
+        // 1 in two seconds.
+        queue.measure(after: 2)
+        #expect(admitted(after: 1) == 1)
+        for _ in 0..<20 { #expect(admitted(after: 50) == 50) }
+        // 2002 a second are 40 in 20 ms, more than a quarter of the window.
+        queue.measure(after: 0.5)
+        #expect(admitted(after: 15) == 0)
+        #expect(admitted(after: 1) == 16)
     }
 
     @Test func everyRecordIsAdmittedOnce() {

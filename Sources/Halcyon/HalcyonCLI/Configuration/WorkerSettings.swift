@@ -74,6 +74,12 @@ extension ProgramOptions {
             .help("Maximum number of jobs in flight per partition."),
         Setting("worker.overflow", \.worker.overflows, .bool)
             .help("Move jobs of tenants that flood a partition to the topic of overflow, out of the way of others."),
+        Setting("worker.overflowAfter", \.worker.consumer.spillPatience, .duration(in: .zero ... .seconds(3600)))
+            .help(
+                """
+                Time that jobs may wait behind others of their partition: a full look-ahead whose processing takes \
+                longer is moved to the topic of overflow.
+                """),
         Setting("worker.lookahead", \.worker.consumer.lookahead, .integer(in: 0...1_000_000))
             .help(
                 """
@@ -242,6 +248,8 @@ extension ProgramOptions {
             Maximum number of jobs per second in the cluster by tenant; * stands for each tenant without a rate of its \
             own. Each worker observes an equal part. None by default.
             """),
+        Setting("tenants.burst", \.worker.tenants.limits.burst, .seconds(in: .milliseconds(1) ... .seconds(3600)))
+            .help("Time whose jobs a tenant with a rate may begin at once, at least one job."),
         Setting("tenants.metrics", \.worker.tenants.metrics, .integer(in: 0...1000))
             .help("Number of the busiest tenants that have metrics of their own in each worker; 0 for none."),
         Setting("tenants.reserve", \.worker.consumer.reserve, .integer(in: 0...1000))

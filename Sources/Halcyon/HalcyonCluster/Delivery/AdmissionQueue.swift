@@ -13,8 +13,12 @@ struct AdmissionQueue<Element: FlowMember> {
     private var waiting = FairQueue<Element>()
     /// The size of the messages that wait, in bytes.
     private var waitingBytes = 0
-    /// The number of jobs admitted since the last call of ``spill(_:after:)``.
+    /// The number of jobs admitted since the last call of ``measure(after:)``.
     private var admittedCount = 0
+    /// The number of jobs admitted per second before that call; nil before the first one.
+    private var rate: Double?
+    /// True if the queue was full at the last call of ``spill(_:)``. A queue that has filled up since has no rate yet.
+    private var wasFull = false
     /// The jobs that are held, in the order of their arrival within each flow.
     private(set) var held: [Element] = []
     /// The rule for jobs to hold; nil if none are held.
@@ -46,7 +50,7 @@ struct AdmissionQueue<Element: FlowMember> {
     /// - Returns: the jobs to process now.
     mutating func receive(_ elements: [Element]) -> [Element] {
         guard let isHeld else { return enqueue(elements) }
-        held += elements.filter(isHeld)
+        for element in elements where isHeld(element) { hold(element) }
         return enqueue(elements.filter { !isHeld($0) })
     }
 
@@ -56,6 +60,7 @@ struct AdmissionQueue<Element: FlowMember> {
         self.isHeld = isHeld
         let candidates = held
         held = []
+        waitingBytes -= candidates.reduce(0) { $0 + $1.bytes }
         guard let isHeld else { return enqueue(candidates) }
         return receive(candidates.filter(isHeld) + removeAllWaiting() + candidates.filter { !isHeld($0) })
     }
@@ -111,10 +116,16 @@ struct AdmissionQueue<Element: FlowMember> {
         waitingBytes -= element.bytes
     }
 
-    /// The window is refilled in portions of a quarter, so that jobs are processed in batches.
+    /// The number of jobs with which the window is refilled: those of 20 ms, up to a quarter of the window. Cached
+    /// results are thus processed in batches, and slow jobs do not start at the same moment and delay those of others.
+    private var portion: Int {
+        let most = window / 4
+        return max(1, rate.map { Int(min($0 / 50, Double(most))) } ?? most)
+    }
+
     private mutating func admit(_ flows: Set<String?>) -> [Element] {
         var admitted: [Element] = []
-        if window - inFlight >= max(1, min(window / 4, waiting.count)) {
+        if window - inFlight >= min(portion, waiting.count) {
             while inFlight < window, let element = popFirst() { admitted.append(element) }
         }
         for flow in flows {
@@ -137,11 +148,19 @@ struct AdmissionQueue<Element: FlowMember> {
         waiting.append(element, to: element.flow)
     }
 
+    private mutating func hold(_ element: Element) {
+        waitingBytes += element.bytes
+        held.append(element)
+    }
+
     /// Removes all jobs that wait. Those of each flow are in their order.
     private mutating func removeAllWaiting() -> [Element] {
         var elements: [Element] = []
-        while let (_, element) = waiting.popFirst() { elements.append(element) }
-        (waiting, waitingBytes) = (FairQueue(), 0)
+        while let (_, element) = waiting.popFirst() {
+            waitingBytes -= element.bytes
+            elements.append(element)
+        }
+        waiting = FairQueue()
         return elements
     }
 
@@ -152,26 +171,34 @@ struct AdmissionQueue<Element: FlowMember> {
         /// The size of their messages in bytes.
         var bytes: Int
         /// The time in which a queue that moves fast enough is processed, in seconds.
-        var patience = 1.0
+        var patience: Double
     }
 
-    /// Empties a full queue that moves slowly, so that records behind it can be received. Flows with fewer jobs than
-    /// half the average keep theirs. What is left, waiting or in flight, is little, so that the commit metadata has room
-    /// for the gaps between the removed jobs.
-    /// - Parameters:
-    ///   - limit: The fill level.
-    ///   - seconds: The time since the last call.
+    /// Measures the rate at which jobs are admitted.
+    /// - Parameter seconds: The time since the last call.
+    mutating func measure(after seconds: Double) {
+        (rate, admittedCount) = (Double(admittedCount) / seconds, 0)
+    }
+
+    /// Empties a queue that was full at the last call and moves slowly, so that records behind it can be received. Flows
+    /// with fewer jobs than half the average keep theirs. What is left, waiting or in flight, is little, so that the
+    /// commit metadata has room for the gaps between the removed jobs.
+    /// - Parameter limit: The fill level.
     /// - Returns: The removed jobs, in the order of the partition.
-    mutating func spill(_ limit: SpillLimit, after seconds: Double) -> [Element] {
-        defer { admittedCount = 0 }
-        guard waiting.count >= limit.count || waitingBytes >= limit.bytes, waiting.count > 1,
-            Double(waiting.count) * seconds > Double(admittedCount) * limit.patience
-        else { return [] }
-        let all = removeAllWaiting().sorted { $0.offset < $1.offset }
+    mutating func spill(_ limit: SpillLimit) -> [Element] {
+        let isFull = count > 1 && (count >= limit.count || waitingBytes >= limit.bytes)
+        let wasFull = wasFull
+        self.wasFull = isFull
+        guard isFull, wasFull, let rate, Double(count) > rate * limit.patience else { return [] }
+        self.wasFull = false
+        let all = (removeAllWaiting() + held).sorted { $0.offset < $1.offset }
+        (held, waitingBytes) = ([], 0)
         let counts = Dictionary(all.map { ($0.flow.name, 1) }, uniquingKeysWith: +)
         let average = all.count / counts.count
         let isBusy = { (element: Element) in 2 * counts[element.flow.name, default: 0] >= average }
-        for element in all where !isBusy(element) { append(element) }
+        for element in all where !isBusy(element) {
+            if isHeld?(element) ?? false { hold(element) } else { append(element) }
+        }
         return all.filter(isBusy)
     }
 
@@ -190,6 +217,8 @@ public final class FlowLimiter: Sendable {
         public var inFlight: [String: Int] = [:]
         /// The maximum number of jobs per second by flow.
         public var rates: [String: Double] = [:]
+        /// The time, in seconds, whose jobs may begin at once if none have begun for as long.
+        public var burst = 0.2
 
         /// The name that stands for all flows without limits of their own.
         public static let others = "*"
@@ -212,8 +241,6 @@ public final class FlowLimiter: Sendable {
 
     private let limits: Limits
     private let state = Lock(State())
-    /// The part of a second whose jobs may begin at once.
-    private static let burst = 0.2
     /// The number of token buckets above which full ones are discarded.
     private static let mostBuckets = 1000
 
@@ -240,8 +267,9 @@ public final class FlowLimiter: Sendable {
                 if state.buckets.count > Self.mostBuckets {
                     state.buckets = state.buckets.filter { !$0.value.isFull(at: now) }
                 }
-                var bucket = state.buckets[flow] ?? TokenBucket(rate: rate, burst: rate * Self.burst, now: now)
-                if bucket.rate != rate { bucket = TokenBucket(rate: rate, burst: rate * Self.burst, now: now) }
+                let full = TokenBucket(rate: rate, burst: rate * limits.burst, now: now)
+                var bucket = state.buckets[flow] ?? full
+                if bucket.rate != rate { bucket = full }
                 let wait = bucket.take(at: now)
                 state.buckets[flow] = bucket
                 if wait != nil { return false }

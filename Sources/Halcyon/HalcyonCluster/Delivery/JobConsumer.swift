@@ -28,6 +28,8 @@ public final class JobConsumer: Sendable {
         /// The topics whose partitions move jobs to another topic, if many jobs that wait keep later ones from being
         /// received.
         public var spilling: Set<String> = []
+        /// The time in which jobs that wait are processed at the present rate, if they are not to be moved.
+        public var spillPatience = Duration.seconds(2)
         /// The interval between commits.
         public var commitInterval = Duration.milliseconds(250)
         /// The time that a revoked partition waits for jobs that have begun. The whole group waits meanwhile.
@@ -37,7 +39,9 @@ public final class JobConsumer: Sendable {
 
         /// Three quarters of what can wait.
         var spillLimit: AdmissionQueue<JobDelivery>.SpillLimit {
-            .init(count: max(1, (lookahead - window) * 3 / 4), bytes: windowBytes * 3 / 4)
+            .init(
+                count: max(1, (lookahead - window) * 3 / 4), bytes: windowBytes * 3 / 4,
+                patience: spillPatience / .seconds(1))
         }
     }
 
@@ -46,7 +50,7 @@ public final class JobConsumer: Sendable {
         /// The jobs that wait to be processed, and the number in flight.
         var queues: [OffsetTracker.Assignment: AdmissionQueue<JobDelivery>] = [:]
         /// The rule for jobs to hold; nil if none are held.
-        var isHeld: (@Sendable (JobDelivery) -> Bool)?
+        var hold: HoldRule?
         var isDraining = false
         /// True if jobs are received beyond the window.
         var looksAhead = false
@@ -76,13 +80,18 @@ public final class JobConsumer: Sendable {
             return admitted
         }
 
+        /// Measures the rates of all queues.
+        mutating func measure(after seconds: Double) {
+            for assignment in queues.keys { queues[assignment]?.measure(after: seconds) }
+        }
+
         /// Removes jobs from full queues that move slowly.
-        mutating func spill(
-            _ limit: AdmissionQueue<JobDelivery>.SpillLimit, from topics: Set<String>, after seconds: Double
-        ) -> [JobDelivery] {
+        mutating func spill(_ limit: AdmissionQueue<JobDelivery>.SpillLimit, from topics: Set<String>) -> [JobDelivery]
+        {
             var spilled: [JobDelivery] = []
+            let topics = topics.subtracting(hold?.topics ?? [])
             for assignment in queues.keys where topics.contains(assignment.partition.topic) {
-                spilled += queues[assignment]?.spill(limit, after: seconds) ?? []
+                spilled += queues[assignment]?.spill(limit) ?? []
             }
             for index in spilled.indices { spilled[index].isSpilled = true }
             return spilled
@@ -135,7 +144,7 @@ public final class JobConsumer: Sendable {
     let assignment = AsyncEvent()
     let onEnd: @Sendable (KafkaError) -> Void
     let flow: @Sendable (ConsumedRecord) -> Flow
-    private let hold: @Sendable () -> (@Sendable (JobDelivery) -> Bool)?
+    private let hold: @Sendable () -> HoldRule?
     let receive: @Sendable ([JobDelivery]) -> Void
     private let limiter: FlowLimiter?
     private let spill: @Sendable ([JobDelivery]) -> Void
@@ -159,7 +168,7 @@ public final class JobConsumer: Sendable {
         onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in },
         flow: @escaping @Sendable (ConsumedRecord) -> Flow = { _ in Flow() },
         limiter: FlowLimiter? = nil,
-        hold: @escaping @Sendable () -> (@Sendable (JobDelivery) -> Bool)? = { nil },
+        hold: @escaping @Sendable () -> HoldRule? = { nil },
         receive: @escaping @Sendable ([JobDelivery]) -> Void,
         spill: @escaping @Sendable ([JobDelivery]) -> Void = { _ in }
     ) {
@@ -201,7 +210,7 @@ public final class JobConsumer: Sendable {
                 await Task.sleepUnlessCancelled(for: interval)
                 await commits.commit(self)
                 let now = ContinuousClock.now
-                spillFullQueues(after: last.duration(to: now) / .seconds(1))
+                spillFullQueues(after: last.duration(to: now))
                 last = now
             }
         }
@@ -283,11 +292,12 @@ public final class JobConsumer: Sendable {
 
     // MARK: Records
 
-    private func spillFullQueues(after seconds: Double) {
-        guard !options.spilling.isEmpty else { return }
-        let spilled = state.withLock { state in
-            state.looksAhead && !state.isDraining
-                ? state.spill(options.spillLimit, from: options.spilling, after: seconds) : []
+    /// - Parameter time: The time since the last call.
+    private func spillFullQueues(after time: Duration) {
+        let spilled = state.withLock { state -> [JobDelivery] in
+            guard state.looksAhead, !state.isDraining else { return [] }
+            state.measure(after: time / .seconds(1))
+            return state.spill(options.spillLimit, from: options.spilling)
         }
         if !spilled.isEmpty { spill(spilled) }
     }
@@ -297,8 +307,8 @@ public final class JobConsumer: Sendable {
     public func updateHold() {
         let released = state.withLock { state in
             let rule = hold()
-            state.isHeld = rule
-            return state.queues.keys.compactMap { state.queues[$0]?.hold(where: rule) }
+            state.hold = rule
+            return state.queues.keys.compactMap { state.queues[$0]?.hold(where: rule?.isHeld) }
         }
         for admitted in released where !admitted.isEmpty { receive(admitted) }
     }
@@ -361,7 +371,7 @@ public final class JobConsumer: Sendable {
                 let credit = state.ledger.open(assignment, committed: offset, map: map)
                 if state.ledger.isCurrent(assignment) {
                     state.queues[assignment] = AdmissionQueue(
-                        window: options.window, reserve: options.reserve, limiter: limiter, isHeld: state.isHeld)
+                        window: options.window, reserve: options.reserve, limiter: limiter, isHeld: state.hold?.isHeld)
                 }
                 return credit
             }
@@ -545,5 +555,19 @@ struct DeliveryMetrics: Sendable {
         drainedJobs.ended.add(ended)
         drainedJobs.handedBack.add(handedBack)
         drainedJobs.cutShort.add(cutShort)
+    }
+}
+
+/// The records that are held because something is paused.
+public struct HoldRule: Sendable {
+    /// The topics that are held as a whole.
+    public let topics: Set<String>
+    /// A function that returns true for a record to hold.
+    public let isHeld: @Sendable (JobDelivery) -> Bool
+
+    /// Creates a rule.
+    public init(topics: Set<String>, isHeld: @escaping @Sendable (JobDelivery) -> Bool) {
+        self.topics = topics
+        self.isHeld = isHeld
     }
 }

@@ -73,10 +73,11 @@ struct DecodeStage: Sendable {
     func flow(of record: ConsumedRecord) -> Flow { tenants.flow(of: record.value.flatMap(reader.tenant)) }
 
     /// Returns the rule for records whose lane or tenant is paused; nil if nothing is paused.
-    func rule(for pauses: Pauses) -> (@Sendable (JobDelivery) -> Bool)? {
+    func rule(for pauses: Pauses) -> HoldRule? {
         let (paused, tenants) = (pauses.lanes, pauses.tenants)
         if paused.isEmpty, tenants.isEmpty { return nil }
-        return { [self] delivery in
+        let topics = Set(lanes.filter { paused.contains($0.value) }.keys)
+        return HoldRule(topics: topics) { [self] delivery in
             delivery.flow.name.map(tenants.contains) ?? false
                 || !paused.isEmpty && paused.contains(lane(of: delivery.record))
         }
