@@ -20,10 +20,12 @@ public struct Flow: Hashable, Sendable {
 /// credit of one element at most, so that flows with few elements do not wait until all others have had a turn.
 /// Appending and removing take logarithmic time in the number of flows.
 public struct FairQueue<Element> {
+    /// The elements of a flow. It is stored in a slot, so that its name is hashed only where an element arrives.
     fileprivate struct Backlog {
+        var name: String?
         var elements = Deque<Element>()
         /// The start tag of the first element; for an empty flow that of the next one to arrive.
-        var tag: Double
+        var tag = -Double.infinity
         /// The number of the only valid entry in the heap.
         var entry: UInt64 = 0
         var weight: Double
@@ -35,14 +37,18 @@ public struct FairQueue<Element> {
     private struct HeapEntry: Comparable {
         let tag: Double
         let number: UInt64
-        let flow: String?
+        let slot: Int
 
         static func < (first: Self, second: Self) -> Bool {
             (first.tag, first.number) < (second.tag, second.number)
         }
     }
 
-    private var flows: [String?: Backlog] = [:]
+    private var backlogs: [Backlog] = []
+    /// The slots of the flows by name.
+    private var slots: [String?: Int] = [:]
+    /// The slots of flows that were forgotten.
+    private var freeSlots: [Int] = []
     /// The number of flows that have elements.
     private var waitingFlows = 0
     /// A binary min-heap of the flows that have elements. Entries with an outdated number are skipped.
@@ -59,34 +65,24 @@ public struct FairQueue<Element> {
     public init() {}
 
     /// True if several flows have had elements and are not forgotten.
-    public var hasSeveralFlows: Bool { flows.count > 1 }
+    public var hasSeveralFlows: Bool { slots.count > 1 }
 
     /// True if the queue is empty.
     public var isEmpty: Bool { count == 0 }
 
     /// Returns true if a flow has elements.
-    public func hasElements(of flow: String?) -> Bool { flows[flow].map { $0.entry != 0 } ?? false }
+    public func hasElements(of flow: String?) -> Bool { slots[flow].map { backlogs[$0].entry != 0 } ?? false }
 
     /// Appends an element to a flow. A changed weight applies from the next element that is served on.
     public mutating func append(_ element: Element, to flow: Flow) {
         count += 1
-        let time = virtualTime
-        let wasIdle = Self.append(
-            element, to: &flows[flow.name, default: Backlog(tag: -.infinity, weight: 1)], flow.weight, at: time)
-        guard wasIdle else { return }
+        let slot = slot(of: flow)
+        backlogs[slot].elements.append(element)
+        backlogs[slot].weight = flow.weight
+        guard backlogs[slot].entry == 0 else { return }
+        backlogs[slot].tag = max(backlogs[slot].tag, backlogs[slot].earliestTag(at: virtualTime))
         waitingFlows += 1
-        schedule(flow.name)
-    }
-
-    /// Returns true if the flow had no elements.
-    private static func append(
-        _ element: Element, to backlog: inout Backlog, _ weight: Double, at virtualTime: Double
-    ) -> Bool {
-        backlog.elements.append(element)
-        backlog.weight = weight
-        guard backlog.entry == 0 else { return false }
-        backlog.tag = max(backlog.tag, backlog.earliestTag(at: virtualTime))
-        return true
+        schedule(slot)
     }
 
     /// Removes and returns the next element of those flows that are ready.
@@ -98,28 +94,31 @@ public struct FairQueue<Element> {
         var passed: [HeapEntry] = []
         defer { for entry in passed { push(entry) } }
         while let entry = popEntry() {
-            guard flows[entry.flow]?.entry == entry.number else { continue }
-            guard isReady(entry.flow) else {
+            guard backlogs[entry.slot].entry == entry.number else { continue }
+            let name = backlogs[entry.slot].name
+            guard isReady(name) else {
                 passed.append(entry)
                 continue
             }
-            if let element = popFirst(of: entry.flow) { return (entry.flow, element) }
+            if let element = popFirst(at: entry.slot) { return (name, element) }
         }
         return nil
     }
 
     /// Removes and returns the first element of a flow, out of turn. It counts towards the share of the flow.
-    public mutating func popFirst(of flow: String?) -> Element? {
-        guard let element = flows[flow]?.elements.popFirst(), let backlog = flows[flow] else { return nil }
+    public mutating func popFirst(of flow: String?) -> Element? { slots[flow].flatMap { popFirst(at: $0) } }
+
+    private mutating func popFirst(at slot: Int) -> Element? {
+        guard let element = backlogs[slot].elements.popFirst() else { return nil }
         count -= 1
-        virtualTime = max(virtualTime, backlog.tag)
-        flows[flow]?.tag += 1 / backlog.weight
-        if backlog.elements.isEmpty {
-            flows[flow]?.entry = 0
+        virtualTime = max(virtualTime, backlogs[slot].tag)
+        backlogs[slot].tag += 1 / backlogs[slot].weight
+        if backlogs[slot].elements.isEmpty {
+            backlogs[slot].entry = 0
             waitingFlows -= 1
             forgetIdleFlows()
         } else {
-            schedule(flow)
+            schedule(slot)
         }
         return element
     }
@@ -127,33 +126,43 @@ public struct FairQueue<Element> {
     /// Returns true if an element of a flow would be served next: if the flow has no elements and has not been served
     /// too recently.
     public func isBelowShare(_ flow: Flow) -> Bool {
-        guard let backlog = flows[flow.name] else { return true }
-        return backlog.entry == 0 && backlog.tag <= backlog.earliestTag(at: virtualTime)
+        guard let slot = slots[flow.name] else { return true }
+        return backlogs[slot].entry == 0 && backlogs[slot].tag <= backlogs[slot].earliestTag(at: virtualTime)
     }
 
     /// Counts an element that is served without having been in the queue.
     public mutating func serve(_ flow: Flow) {
-        var backlog = flows[flow.name] ?? Backlog(tag: -.infinity, weight: flow.weight)
-        let tag = max(backlog.tag, backlog.earliestTag(at: virtualTime))
+        let slot = slot(of: flow)
+        let tag = max(backlogs[slot].tag, backlogs[slot].earliestTag(at: virtualTime))
         virtualTime = max(virtualTime, tag)
-        backlog.tag = tag + 1 / backlog.weight
-        flows[flow.name] = backlog
-        if backlog.entry == 0 { forgetIdleFlows() } else { schedule(flow.name) }
+        backlogs[slot].tag = tag + 1 / backlogs[slot].weight
+        if backlogs[slot].entry == 0 { forgetIdleFlows() } else { schedule(slot) }
     }
 
     /// Does not count an element that was served towards the share of its flow, because it took next to nothing.
     public mutating func refund(_ flow: String?) {
-        guard let backlog = flows[flow] else { return }
-        flows[flow]?.tag = max(backlog.tag - 1 / backlog.weight, backlog.earliestTag(at: virtualTime))
-        if backlog.entry != 0 { schedule(flow) }
+        guard let slot = slots[flow] else { return }
+        let backlog = backlogs[slot]
+        backlogs[slot].tag = max(backlog.tag - 1 / backlog.weight, backlog.earliestTag(at: virtualTime))
+        if backlog.entry != 0 { schedule(slot) }
+    }
+
+    /// Returns the slot of a flow, which is created if necessary.
+    private mutating func slot(of flow: Flow) -> Int {
+        if let slot = slots[flow.name] { return slot }
+        let backlog = Backlog(name: flow.name, weight: flow.weight)
+        let slot = freeSlots.popLast() ?? backlogs.count
+        if slot < backlogs.count { backlogs[slot] = backlog } else { backlogs.append(backlog) }
+        slots[flow.name] = slot
+        return slot
     }
 
     /// Enters a flow that has elements into the heap with its tag.
-    private mutating func schedule(_ flow: String?) {
+    private mutating func schedule(_ slot: Int) {
         if heap.count > 64 + 2 * waitingFlows { forgetOutdatedEntries() }
         nextNumber += 1
-        flows[flow]?.entry = nextNumber
-        push(HeapEntry(tag: flows[flow]?.tag ?? virtualTime, number: nextNumber, flow: flow))
+        backlogs[slot].entry = nextNumber
+        push(HeapEntry(tag: backlogs[slot].tag, number: nextNumber, slot: slot))
     }
 
     private mutating func push(_ entry: HeapEntry) {
@@ -167,14 +176,18 @@ public struct FairQueue<Element> {
 
     /// Removes outdated entries from the heap. A sorted array is a heap.
     private mutating func forgetOutdatedEntries() {
-        heap = heap.filter { flows[$0.flow]?.entry == $0.number }.sorted()
+        heap = heap.filter { backlogs[$0.slot].entry == $0.number }.sorted()
     }
 
     /// Drops flows without elements that have all the credit that a flow can have, when there are many flows.
     private mutating func forgetIdleFlows() {
-        guard flows.count > capacity else { return }
-        flows = flows.filter { $0.value.entry != 0 || $0.value.tag > $0.value.earliestTag(at: virtualTime) }
-        capacity = 64 + 2 * flows.count
+        guard slots.count > capacity else { return }
+        for (name, slot) in slots
+        where backlogs[slot].entry == 0 && backlogs[slot].tag <= backlogs[slot].earliestTag(at: virtualTime) {
+            slots[name] = nil
+            freeSlots.append(slot)
+        }
+        capacity = 64 + 2 * slots.count
     }
 
     private mutating func popEntry() -> HeapEntry? {
