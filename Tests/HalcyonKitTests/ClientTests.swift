@@ -47,18 +47,18 @@ extension ClusterTests {
             let client = cluster.client
             var jobs = (0..<6).map { ImageJob(ImageJob.Source("initials:B\($0)"), width: 20) }
             jobs.append(ImageJob("file:///none", width: 20))
-            let submission = try await client.submitBatch(jobs, closes: false)
-            #expect(submission.accepted == 7 && submission.rejected == 0)
+            let id = "batch-\(UInt64.random(in: .min ... .max))"
+            let events = try await client.events(EventStream.Filter(types: [.batchCompleted], batches: [id]))
+            let submission = try await client.submitBatch(jobs, id: id, closes: false)
+            #expect(submission.id == id && submission.accepted == 7 && submission.rejected == 0)
             let more = try await client.submitBatch(
                 [ImageJob("initials:Z", width: 20), ImageJob("initials:Y", width: -1)], id: submission.id,
                 firstIndex: 7)
             #expect(more.id == submission.id && more.accepted == 1 && more.rejected == 1)
-            var batch = try await client.batch(id: submission.id)
-            while batch.state != .completed {
-                try await Task.sleep(for: .milliseconds(100))
-                batch = try await client.batch(id: submission.id)
-            }
+            let batch = try await client.waitForBatch(id: id)
             #expect(batch.counts.ready == 7 && batch.counts.failed == 1 && batch.ended == 8 && batch.total == 8)
+            let event = try await events.first { _ in true }?.event
+            #expect(event?.kind == .batchCompleted(batch) && event?.subject == id)
             let failures = try await client.batchFailures(id: batch.id)
             #expect(failures.count == 1 && failures[0].index == 6)
             #expect(try await client.batches().contains { $0.id == batch.id })

@@ -27,6 +27,18 @@ extension HalcyonClient {
         try await response(to: Request(path: ["batches", id]))
     }
 
+    /// Waits until all jobs of a batch have ended. The key needs the scope `read`.
+    /// - Returns: The completed batch.
+    /// - Throws: `HalcyonError`, of the kind `notFound` for an unknown batch; `CancellationError`.
+    public func waitForBatch(id: String) async throws -> Batch {
+        var backoff = Backoff(base: .milliseconds(100), maximum: .seconds(2))
+        while true {
+            let batch = try await batch(id: id)
+            if batch.state == .completed { return batch }
+            try await Task.sleep(for: backoff.next())
+        }
+    }
+
     /// The newest batches. The key needs the scope `read`.
     /// - Parameter limit: The maximum number of batches, at most 1000.
     /// - Throws: `HalcyonError`; `CancellationError`.

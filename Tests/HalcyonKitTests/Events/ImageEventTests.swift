@@ -32,17 +32,24 @@ import Testing
             case .cancelled: seen.insert("cancelled")
             case .superseded: seen.insert("superseded")
             case .purged: seen.insert("purged")
-            // Events of batches are not events of images.
-            case .other(let type): #expect(type.hasPrefix("halcyon.batch."))
+            case .batchProgress: seen.insert("batch.progress")
+            case .batchCompleted(let batch):
+                seen.insert("batch.completed")
+                #expect(batch.state == .completed && batch.ended == batch.total)
+            case .other(let type): Issue.record("\(type) is unknown")
             }
             let hasJob =
                 switch event.kind {
-                case .purged, .other: false
+                case .purged, .batchProgress, .batchCompleted, .other: false
                 default: true
                 }
             #expect((event.job != nil) == hasJob)
         }
-        #expect(seen == ["started", "progress", "ready", "failed", "cancelled", "superseded", "purged"])
+        #expect(
+            seen == [
+                "started", "progress", "ready", "failed", "cancelled", "superseded", "purged", "batch.progress",
+                "batch.completed",
+            ])
     }
 
     @Test func decodesUnknownTypes() throws {

@@ -40,7 +40,7 @@ public struct EventStream: AsyncSequence, Sendable {
     public struct Filter: Sendable, Hashable {
         /// A type of event.
         public struct EventType: RawRepresentable, Sendable, Hashable {
-            /// The type without its prefix `halcyon.image.`.
+            /// The type without its prefix `halcyon.image.`, or `halcyon.` for the events of batches.
             public let rawValue: String
             /// Creates a type that has no static member here.
             public init(rawValue: String) { self.rawValue = rawValue }
@@ -49,24 +49,30 @@ public struct EventStream: AsyncSequence, Sendable {
             public static let started = Self(rawValue: "started"), progress = Self(rawValue: "progress"),
                 ready = Self(rawValue: "ready"), failed = Self(rawValue: "failed"),
                 cancelled = Self(rawValue: "cancelled"), superseded = Self(rawValue: "superseded"),
-                purged = Self(rawValue: "purged")
+                purged = Self(rawValue: "purged"), batchProgress = Self(rawValue: "batch.progress"),
+                batchCompleted = Self(rawValue: "batch.completed")
         }
 
         /// The types.
         public var types: [EventType]
         /// The ids of jobs.
         public var jobs: [String]
+        /// The ids of batches. The events of their jobs match, too.
+        public var batches: [String]
         /// The sources, as in the jobs.
         public var sources: [String]
 
         /// Creates a filter.
-        public init(types: [EventType] = [], jobs: [String] = [], sources: [String] = []) {
-            (self.types, self.jobs, self.sources) = (types, jobs, sources)
+        public init(
+            types: [EventType] = [], jobs: [String] = [], batches: [String] = [], sources: [String] = []
+        ) {
+            (self.types, self.jobs, self.batches, self.sources) = (types, jobs, batches, sources)
         }
 
         var query: [(name: String, value: String)] {
             let types = types.map(\.rawValue).joined(separator: ",")
-            return (types.isEmpty ? [] : [("type", types)]) + jobs.map { ("job", $0) } + sources.map { ("source", $0) }
+            return (types.isEmpty ? [] : [("type", types)]) + jobs.map { ("job", $0) } + batches.map { ("batch", $0) }
+                + sources.map { ("source", $0) }
         }
     }
 

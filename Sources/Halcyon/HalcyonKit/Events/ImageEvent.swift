@@ -30,6 +30,10 @@ public struct ImageEvent: Sendable, Equatable {
         case superseded(Job, by: Int)
         /// Results have been purged.
         case purged(Purged)
+        /// Jobs of the batch have ended. Sent now and then.
+        case batchProgress(Batch)
+        /// All jobs of the batch have ended.
+        case batchCompleted(Batch)
         /// An event of a type that this version does not know.
         case other(String)
     }
@@ -41,7 +45,7 @@ public struct ImageEvent: Sendable, Equatable {
         case .progress(let progress): progress.job
         case .ready(let ready): ready.job
         case .failed(let failed): failed.job
-        case .purged, .other: nil
+        case .purged, .batchProgress, .batchCompleted, .other: nil
         }
     }
 }
@@ -49,6 +53,7 @@ public struct ImageEvent: Sendable, Equatable {
 extension ImageEvent: Decodable {
     private enum CodingKeys: String, CodingKey { case id, time, subject, type, data }
     private struct JobData: Decodable { let job: Job }
+    private struct BatchData: Decodable { let batch: Batch }
     private struct SupersededData: Decodable {
         let job: Job
         let supersededBy: Int
@@ -72,6 +77,8 @@ extension ImageEvent: Decodable {
             let data = try data(SupersededData.self)
             kind = .superseded(data.job, by: data.supersededBy)
         case "halcyon.image.purged": kind = .purged(try data(Purged.self))
+        case "halcyon.batch.progress": kind = .batchProgress(try data(BatchData.self).batch)
+        case "halcyon.batch.completed": kind = .batchCompleted(try data(BatchData.self).batch)
         default: kind = .other(type)
         }
     }
