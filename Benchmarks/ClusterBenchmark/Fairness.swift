@@ -8,6 +8,8 @@ enum Fairness {
     static let samples = 150
     /// The seconds for which throughput is measured.
     static let interval = 30.0
+    /// The time until the origin answers: none, and as many milliseconds as one on the Internet often takes.
+    static let delays = [0, 100]
     /// The seconds in which the flood moves to the overflow topic.
     static let settling = 15.0
 
@@ -15,22 +17,26 @@ enum Fairness {
     static func run(_ executable: String, _ photographs: [[UInt8]], tenants counts: [Int]) async throws {
         let plain = try await measure(executable, photographs, tenants: 0)
         print("no tenants: \(decimal(plain.throughput, 1)) jobs a second")
-        for tenants in counts {
-            let shared = try await measure(executable, photographs, tenants: tenants)
+        for (tenants, delay) in counts.flatMap({ count in delays.map { (count, $0) } }) {
+            let shared = try await measure(executable, photographs, tenants: tenants, delay: delay)
             let (idle, busy) = (percentile(shared.idle, 0.95), percentile(shared.busy, 0.95))
             print(
-                "\(tenants) tenants: small ones wait \(decimal(busy * 1e3, 1)) ms at the 95th percentile, "
+                "\(tenants) tenants, origin answers after \(delay) ms: small ones wait "
+                    + "\(decimal(busy * 1e3, 1)) ms at the 95th percentile, "
                     + "\(decimal(idle * 1e3, 1)) ms on an idle worker: \(decimal(busy / idle, 2)); "
                     + "\(decimal(shared.throughput, 1)) jobs a second: \(decimal(shared.throughput / plain.throughput, 3))"
             )
         }
     }
 
-    /// - Parameter tenants: the number of tenants with the small one; 0 for jobs without tenants.
+    /// - Parameters:
+    ///   - tenants: the number of tenants with the small one; 0 for jobs without tenants.
+    ///   - delay: the time until the origin answers, in milliseconds.
     private static func measure(
-        _ executable: String, _ photographs: [[UInt8]], tenants: Int
+        _ executable: String, _ photographs: [[UInt8]], tenants: Int, delay: Int = 0
     ) async throws -> (idle: [Double], busy: [Double], throughput: Double) {
-        let fixture = try await OneWorker(executable: executable, photographs: photographs)
+        let fixture = try await OneWorker(
+            executable: executable, photographs: photographs, delay: .milliseconds(delay))
         do {
             let smallTenants = max(1, tenants / 20)
             func latencies(_ tag: String, at rate: Double = .infinity) async throws -> [Double] {

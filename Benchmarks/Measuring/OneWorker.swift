@@ -29,9 +29,10 @@ public final class OneWorker: Sendable {
     /// - Parameters:
     ///   - executable: `halcyon`.
     ///   - photographs: what jobs are about.
-    public init(executable: String, photographs: [[UInt8]]) async throws {
+    ///   - delay: the time until the server of the photographs answers.
+    public init(executable: String, photographs: [[UInt8]], delay: Duration = .zero) async throws {
         let topics = Topics()
-        self.photographs = try await PhotographServer(photographs)
+        self.photographs = try await PhotographServer(photographs, delay: delay)
         redis = try await RedisServer.start()
         broker = try await RunBroker.start(topics.all + [Self.plainEvents])
         let servers = broker.bootstrapServers
@@ -60,6 +61,7 @@ public final class OneWorker: Sendable {
         options.environment = [
             "HALCYON_KAFKA_BROKERS": servers, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redis.port)",
             "HALCYON_SOURCES_ALLOW": "127.0.0.0/8", "HALCYON_LOG_LEVEL": "warning",
+            "HALCYON_SOURCES_ORIGIN_CONCURRENCY": delay == .zero ? "16" : "64",
         ]
         options.errors = .inherited
         worker = try await ChildProcess.start(executable, ["worker"], options: options)
