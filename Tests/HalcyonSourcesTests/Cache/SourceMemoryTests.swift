@@ -46,7 +46,8 @@ import Testing
             var limits = OriginLimits()
             limits.concurrency = 1
             let permits = PrioritySemaphore(4, reserve: 1)
-            let cache = try SourceCache(loader, nil, permits: permits, limits: limits, log: .silent, metrics: Metrics())
+            let metrics = Metrics()
+            let cache = try SourceCache(loader, nil, permits: permits, limits: limits, log: .silent, metrics: metrics)
             @Sendable func load(_ path: String, of flow: String) async throws -> CachedSource {
                 let context = WorkContext(urgency: WorkPriority(level: 0, flow: Flow(flow)))
                 return try await cache.fetch(SourceRequest(try Source(origin.url(path))), .standard, context)
@@ -66,6 +67,9 @@ import Testing
             let slow = Task { try await load("/slow", of: "big") }
             try await until("the origin is busy") { origin.requests.count == 1 }
             let waiting = Task { try await load("/next", of: "big") }
+            try await until("the next load waits for the origin") {
+                metrics.value(of: "halcyon_origin_waiting") == 1
+            }
             // Permits that nobody else can have remain but for the reserve.
             for _ in 0..<2 { try await permits.acquire() }
             isOpen.withLock { $0 = true }
