@@ -32,6 +32,9 @@ public struct FairQueue<Element> {
 
         /// The tag of an element at a virtual time, at the earliest.
         func earliestTag(at virtualTime: Double) -> Double { virtualTime - 1 / weight }
+
+        /// True if there are no elements and the flow has all the credit that a flow can have.
+        func hasFullCredit(at virtualTime: Double) -> Bool { entry == 0 && tag <= earliestTag(at: virtualTime) }
     }
 
     private struct HeapEntry: Comparable {
@@ -126,8 +129,7 @@ public struct FairQueue<Element> {
     /// Returns true if an element of a flow would be served next: if the flow has no elements and has not been served
     /// too recently.
     public func isBelowShare(_ flow: Flow) -> Bool {
-        guard let slot = slots[flow.name] else { return true }
-        return backlogs[slot].entry == 0 && backlogs[slot].tag <= backlogs[slot].earliestTag(at: virtualTime)
+        slots[flow.name].map { backlogs[$0].hasFullCredit(at: virtualTime) } ?? true
     }
 
     /// Counts an element that is served without having been in the queue.
@@ -182,8 +184,7 @@ public struct FairQueue<Element> {
     /// Drops flows without elements that have all the credit that a flow can have, when there are many flows.
     private mutating func forgetIdleFlows() {
         guard slots.count > capacity else { return }
-        for (name, slot) in slots
-        where backlogs[slot].entry == 0 && backlogs[slot].tag <= backlogs[slot].earliestTag(at: virtualTime) {
+        for (name, slot) in slots where backlogs[slot].hasFullCredit(at: virtualTime) {
             slots[name] = nil
             freeSlots.append(slot)
         }
