@@ -44,6 +44,9 @@ class ReleaseTest(unittest.TestCase):
 
                 done = run(submit)
                 self.assertEqual(done.returncode, 0, done.stderr)
+                # It waits for the result: a job that fails fails the test.
+                failing = ["data:image/png,none" if argument == "initials:JD" else argument for argument in submit]
+                self.assertEqual(run(failing).returncode, 1)
                 done = run(health)
                 self.assertEqual(done.returncode, 0, done.stderr)
             finally:
