@@ -152,7 +152,7 @@ class EveryManifest(unittest.TestCase):
         self.assertEqual(images({"image": image, **mirror}), {"mirror.example.org/halcyon:1"})
         self.assertEqual(
             images(mirror, "tryout-values.yaml"),
-            {"mirror.example.org/halcyon:0.1.0", "mirror.example.org/apache/kafka:4.1.1", "mirror.example.org/library/redis:8.8.1"})
+            {"mirror.example.org/halcyon:0.1.0", "mirror.example.org/apache/kafka:4.1.1", "mirror.example.org/library/redis:8"})
         self.assertEqual(images({"image": {"registry": "", "repository": "halcyon", "pullPolicy": "Never"}}), {"halcyon:0.1.0"})
 
     def test_pull_secrets_are_merged(self):

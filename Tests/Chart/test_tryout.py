@@ -43,15 +43,15 @@ class Tryout(unittest.TestCase):
     def test_images_are_those_of_compose(self):
         for server in SERVERS:
             image = COMPOSE[server]["image"]
-            # Compose pins images by digest, and a variable sets another tag.
-            tag = re.fullmatch(server.upper().join([r".*:\$\{", r"_VERSION:-([^@]+)@sha256:[0-9a-f]{64}\}"]), image)[1]
+            # A variable sets another tag.
+            tag = re.fullmatch(server.upper().join([r".*:\$\{", r"_VERSION:-([^@]+)\}"]), image)[1]
             self.assertTrue(self.container(server)["image"].endswith(f"/{server}:{tag}"), image)
 
-    def test_compose_pins_all_images(self):
+    def test_variables_set_the_tags_of_compose(self):
         images = [service["image"] for service in COMPOSE.values() if not service["image"].startswith("${HALCYON_IMAGE")]
         self.assertEqual(len(images), 4)
         for image in images:
-            self.assertRegex(image, r"^[a-z/]+:\$\{[A-Z]+_VERSION:-v?[0-9.]+@sha256:[0-9a-f]{64}\}$")
+            self.assertRegex(image, r"^[a-z/]+:\$\{[A-Z]+_VERSION:-v?[0-9.]+\}$")
 
     def test_pods_are_restricted(self):
         for server in SERVERS:
