@@ -10,7 +10,7 @@ import Testing
         let flags = settings.sorted { $0.key < $1.key }.map {
             SettingFlag(name: "gateway.urls.\($0.key)", flag: "--\($0.key)", value: $0.value)
         }
-        return try Configuration(flags: flags, file: nil).gateway().urls
+        return try CompatibleURLOptions(Settings(ProgramOptions.schema, flags: flags).options)
     }
 
     private static func errorMessage(_ settings: [String: String]) -> String {

@@ -212,7 +212,7 @@ extension Configuration {
         gateway.budget = options.worker.results.budget
         gateway.access.keys = try keys
         gateway.access.urlKeys = try urlKeys
-        gateway.urls = try urls
+        gateway.urls = try CompatibleURLOptions(options)
         gateway.jobs.longestWait = gateway.render.wait
         gateway.batches = options.worker.batches
         return gateway
@@ -276,41 +276,38 @@ extension Configuration {
             return keys
         }
     }
+}
 
-    /// The URLs of other image servers.
-    private var urls: CompatibleURLOptions {
-        get throws(ConfigurationError) {
-            var urls = options.gateway.urls
-            urls.imgproxy.keys = []
-            for (name, text) in options.imgproxyKeys.sorted(by: { $0.key < $1.key }) {
-                guard let key = ImgproxyURLOptions.Key(text) else {
-                    throw ConfigurationError(
-                        "gateway.urls.imgproxy.keys.\(name): expected KEY:SALT, both in hexadecimal digits")
-                }
-                urls.imgproxy.keys.append(key)
+extension CompatibleURLOptions {
+    /// Creates the options from the values of the settings.
+    /// - Throws: ``ConfigurationError`` that names the setting.
+    init(_ options: ProgramOptions) throws(ConfigurationError) {
+        self = options.gateway.urls
+        for (name, text) in options.imgproxyKeys.sorted(by: { $0.key < $1.key }) {
+            guard let key = ImgproxyURLOptions.Key(text) else {
+                throw ConfigurationError(
+                    "gateway.urls.imgproxy.keys.\(name): expected KEY:SALT, both in hexadecimal digits")
             }
-            urls.thumbor.keys = try Self.keys("thumbor", options.thumborKeys)
-            urls.imagor.keys = try Self.keys("imagor", options.imagorKeys)
-            urls.imgproxy.formatQualities = [:]
-            for text in options.imgproxyFormatQualities {
-                let parts = text.split(separator: "=").map { String($0) }
-                guard parts.count == 2, let format = ImageFormat(rawValue: parts[0] == "jpg" ? "jpeg" : parts[0]),
-                    let quality = Int(parts[1]), (1...100).contains(quality)
-                else {
-                    throw ConfigurationError(
-                        "gateway.urls.imgproxy.formatQuality: expected formats with qualities such as webp=79, "
-                            + "found \(text)")
-                }
-                urls.imgproxy.formatQualities[format] = quality
-            }
-            guard urls.imagor.signatureLength == 0 || urls.imagor.signatureLength >= 20 else {
-                throw ConfigurationError("gateway.urls.imagor.signerTruncate: expected 0 or at least 20 characters")
-            }
-            if let mistake = urls.mistake {
-                throw ConfigurationError("gateway.urls.\(mistake.setting): \(mistake.reason)")
-            }
-            return urls
+            imgproxy.keys.append(key)
         }
+        thumbor.keys = try Self.keys("thumbor", options.thumborKeys)
+        imagor.keys = try Self.keys("imagor", options.imagorKeys)
+        imgproxy.formatQualities = [:]
+        for text in options.imgproxyFormatQualities {
+            let parts = text.split(separator: "=").map { String($0) }
+            guard parts.count == 2, let format = ImageFormat(rawValue: parts[0] == "jpg" ? "jpeg" : parts[0]),
+                let quality = Int(parts[1]), (1...100).contains(quality)
+            else {
+                throw ConfigurationError(
+                    "gateway.urls.imgproxy.formatQuality: expected formats with qualities such as webp=79, found \(text)"
+                )
+            }
+            imgproxy.formatQualities[format] = quality
+        }
+        guard imagor.signatureLength == 0 || imagor.signatureLength >= 20 else {
+            throw ConfigurationError("gateway.urls.imagor.signerTruncate: expected 0 or at least 20 characters")
+        }
+        if let mistake { throw ConfigurationError("gateway.urls.\(mistake.setting): \(mistake.reason)") }
     }
 
     private static func keys(
