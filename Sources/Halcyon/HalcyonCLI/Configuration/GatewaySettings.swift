@@ -182,7 +182,7 @@ extension ProgramOptions {
             "gateway.urls.imgproxy.keys", \.imgproxyKeys, variables: "GATEWAY_URLS_IMGPROXY_KEYS_", isSecret: true
         )
         .help(
-            "Pairs of IMGPROXY_KEY and IMGPROXY_SALT by name, as KEY:SALT in hexadecimal digits; several for rotation."),
+            "IMGPROXY_KEY and IMGPROXY_SALT by name, as KEY:SALT in hexadecimal digits; several for rotation."),
         SettingMap(
             "gateway.urls.imgproxy.presets", \.gateway.urls.imgproxy.presets,
             variables: "GATEWAY_URLS_IMGPROXY_PRESETS_", isSecret: false
@@ -299,7 +299,7 @@ extension CompatibleURLOptions {
                 let quality = Int(parts[1]), (1...100).contains(quality)
             else {
                 throw ConfigurationError(
-                    "gateway.urls.imgproxy.formatQuality: expected formats with qualities such as webp=79, found \(text)"
+                    "gateway.urls.imgproxy.formatQuality: expected formats with qualities, webp=79, found \(text)"
                 )
             }
             imgproxy.formatQualities[format] = quality

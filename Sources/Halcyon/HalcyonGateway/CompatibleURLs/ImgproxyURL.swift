@@ -4,10 +4,10 @@ import HalcyonModel
 import Hashing
 import JSON
 
-/// A URL of imgproxy: `/SIGNATURE/OPTION:ARGUMENT:…/…/plain/SOURCE@EXTENSION` or `/…/BASE64.EXTENSION`. A pure value.
+/// A URL of imgproxy: `/SIGNATURE/OPTION:ARGUMENT:…/…/plain/SOURCE@EXTENSION` or `/…/BASE64.EXTENSION`. A value.
 ///
-/// It is built from the public documentation of imgproxy 3. docs/compatible-urls.md lists the options that are the same,
-/// close and missing.
+/// It is built from the public documentation of imgproxy 3. docs/compatible-urls.md lists the options that are the
+/// same, close and missing.
 struct ImgproxyURL {
     static let grammar = "imgproxy"
 

@@ -301,7 +301,7 @@ struct ThumborSettings {
                 throw filter.invalid("a file name of up to 200 bytes without slashes and control characters")
             }
             attachment = name
-        // Filters that change nothing in Halcyon: it strips metadata and converts to sRGB by default, and stores results.
+        // Filters that change nothing: Halcyon strips metadata and converts to sRGB by default, and stores results.
         case "strip_exif", "strip_icc": try filter.allow(0...0)
         case "strip_metadata", "preview": if isImagor { try filter.allow(0...0) } else { throw filter.unsupported() }
         default: throw filter.unsupported()
