@@ -6,18 +6,22 @@ how Halcyon reads URLs: steps separated by semicolons, such as `crop 10 20 200 1
 import math
 
 import numpy
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
 
-def picture(source, steps):
-    """Applies steps to an image. Returns the image, or a size if the steps determine nothing else, and the tolerated distance."""
-    image, tolerance = source.convert("RGBA" if source.mode in ("RGBA", "LA", "P") else "RGB"), None
+def picture(source, steps, mark):
+    """Applies steps to an image, with the image of watermarks. Returns the image, or a size if the steps determine nothing else, and the
+    tolerated distance."""
+    image, tolerance = ImageOps.exif_transpose(source), None
+    image = image.convert("RGBA" if image.mode in ("RGBA", "LA", "P") else "RGB")
     for step in steps.split(";"):
         name, *arguments = step.split()
         if name == "near":
             tolerance = float(arguments[0])
         elif name == "size":
             return tuple(map(int, arguments)), None
+        elif name in ("watermark", "tiles"):
+            image = STEPS[name](image, mark.convert("RGB"), *map(float, arguments))
         else:
             image = STEPS[name](image, *arguments)
     return image, tolerance
@@ -162,10 +166,31 @@ def corners(image, radius, hexadecimal):
     return Image.composite(image.convert("RGBA"), Image.new("RGBA", image.size, f"#{hexadecimal}"), mask)
 
 
+def watermark(image, mark, x, y, margin, share, opacity):
+    """Lays a picture over the image, at a side or corner (X Y) with a margin. Its width is a share of the image's; 0 for its own."""
+    space = [side - 2 * margin for side in image.size]
+    width = share * image.width if share else mark.width
+    factor = min(width / mark.width, *(side / own for side, own in zip(space, mark.size)))
+    mark = resized(mark, *(rounded(side * factor) for side in mark.size))
+    place = tuple(math.floor(margin + anchor * (side - own)) for anchor, side, own in zip((x, y), space, mark.size))
+    image = image.copy()
+    image.paste(mark, place, Image.new("L", mark.size, round(255 * opacity)))
+    return image
+
+
+def tiles(image, mark, margin, opacity):
+    image, margin = image.copy(), int(margin)
+    for y in range(margin, image.height, mark.height + margin):
+        for x in range(margin, image.width, mark.width + margin):
+            image.paste(mark, (x, y), Image.new("L", mark.size, round(255 * opacity)))
+    return image
+
+
 STEPS = {
     "original": lambda image: image, "fit": fit, "cover": cover, "fill": fill, "fillsmall": fill_small, "filldown": fill_down, "pad": pad,
     "stretch": stretch, "stretchdown": stretch_down, "crop": crop, "cropfrac": crop_fraction, "anchor": anchor, "rotate": rotate,
     "flip": flip, "blur": blur, "pixelate": pixelate, "saturation": saturation, "color": color, "flatten": flatten, "corners": corners,
+    "watermark": watermark, "tiles": tiles,
     "brightness": lambda image, amount: mapped(image, lambda samples: samples + float(amount)),
     "contrast": lambda image, amount: mapped(image, lambda samples: 0.5 + float(amount) * (samples - 0.5)),
 }
