@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -10,6 +11,9 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts/halcyon"
+# Components of `tryout`, whose pods do not run Halcyon.
+SERVERS = {"kafka", "redis"}
+SECRET = "only-an-example-of-the-value-of-a-key"
 SETS = sorted(path.name for path in (CHART / "ci").glob("*.yaml"))
 
 
@@ -54,20 +58,38 @@ class Manifests:
             and document["metadata"]["labels"]["app.kubernetes.io/component"] == "worker")
 
     def pods(self):
-        """The specification of each kind of pod, by component."""
-        return {
-            document["metadata"]["labels"]["app.kubernetes.io/component"]: document["spec"]["template"]["spec"]
-            for document in self.all if document["kind"] in ("Deployment", "StatefulSet", "Job")}
+        """The specification of each kind of pod of Halcyon, by component."""
+        found = {}
+        for document in self.all:
+            component = document["metadata"]["labels"].get("app.kubernetes.io/component")
+            if component in SERVERS:
+                continue
+            if document["kind"] in ("Deployment", "StatefulSet", "Job"):
+                found[component] = document["spec"]["template"]["spec"]
+            elif document["kind"] == "Pod":
+                found[component] = document["spec"]
+        return found
 
     def variables(self, component):
-        """The environment of the container of a component, as far as the manifests define it."""
+        """The environment of the container of a component, as far as the manifests define it. Keys of Secrets have the value SECRET."""
         container = self.pods()[component]["containers"][0]
         found = {}
         for source in container.get("envFrom", []):
-            found.update(self.of("Secret").get(source["secretRef"]["name"], {}).get("stringData", {}))
+            if "secretRef" in source:
+                found.update(self.of("Secret").get(source["secretRef"]["name"], {}).get("stringData", {}))
         for variable in container["env"]:
-            found[variable["name"]] = variable.get("value", "shop-halcyon-worker-0")
+            known = "shop-halcyon-worker-0" if "fieldRef" in variable.get("valueFrom", {}) else SECRET
+            value = variable.get("value", known)
+            found[variable["name"]] = re.sub(r"\$\(([-._a-zA-Z0-9]+)\)", lambda name: found[name[1]], value)
         return found
+
+    def files(self, component):
+        """The files of Secrets that the container of a component can read, each path with the Secret and the key."""
+        pod = self.pods()[component]
+        volumes = {volume["name"]: volume["secret"] for volume in pod["volumes"] if "secret" in volume}
+        return {
+            f"{mount['mountPath']}/{item['path']}": (volumes[mount["name"]]["secretName"], item["key"])
+            for mount in pod["containers"][0]["volumeMounts"] if mount["name"] in volumes for item in volumes[mount["name"]]["items"]}
 
     def settings(self, component):
         """The effective settings of a component, as `halcyon config` prints them."""

@@ -50,6 +50,26 @@ class Gateways(unittest.TestCase):
         ports = {name: monitor["spec"]["podMetricsEndpoints"][0]["port"] for name, monitor in monitors.items()}
         self.assertEqual(ports, {"shop-halcyon-worker": "metrics", "shop-halcyon-gateway": "http"})
 
+    def test_route_exposes_the_api(self):
+        manifests = Manifests("gateway-api-values.yaml")
+        spec = manifests.one("HTTPRoute")["spec"]
+        self.assertEqual((spec["parentRefs"], spec["hostnames"]), ([{"name": "public", "namespace": "gateways"}], ["images.example.org"]))
+        rule = spec["rules"][0]
+        # Metrics are not exposed by default, and event streams have no limit.
+        self.assertEqual(rule["matches"], [{"path": {"type": "PathPrefix", "value": "/v1"}}])
+        self.assertEqual(rule["timeouts"], {"request": "0s"})
+        service = manifests.one("Service", "gateway")
+        ports = [port["port"] for port in service["spec"]["ports"]]
+        self.assertEqual([(one["name"], [one["port"]]) for one in rule["backendRefs"]], [(service["metadata"]["name"], ports)])
+        self.assertEqual(Manifests("gateway-values.yaml").of("HTTPRoute"), {})
+
+    def test_lifecycle_hooks_are_merged(self):
+        hooks = Manifests("full-values.yaml").pods()["gateway"]["containers"][0]["lifecycle"]
+        self.assertEqual(hooks["postStart"], {"exec": {"command": ["halcyon", "health"]}})
+        self.assertEqual(hooks["preStop"], {"exec": {"command": ["sleep", "20"]}})
+        own = Manifests("gateway-values.yaml", {"gateway": {"lifecycle": {"preStop": {"sleep": {"seconds": 5}}}}})
+        self.assertEqual(own.pods()["gateway"]["containers"][0]["lifecycle"], {"preStop": {"sleep": {"seconds": 5}}})
+
     def test_disruption_budgets_allow_one_unavailable_pod(self):
         budgets = {name: budget["spec"]["maxUnavailable"] for name, budget in self.manifests.of("PodDisruptionBudget").items()}
         self.assertEqual(budgets, {"shop-halcyon-worker": 1, "shop-halcyon-gateway": 1})

@@ -49,8 +49,9 @@ class EveryManifest(unittest.TestCase):
                     self.assertTrue(context["runAsNonRoot"])
                     self.assertEqual((context["runAsUser"], context["runAsGroup"]), (10001, 10001))
                     self.assertEqual(context["seccompProfile"], {"type": "RuntimeDefault"})
+                    names = [container["name"] for container in pod["containers"]]
+                    self.assertEqual(names[0], "submit" if component == "test" else component)
                     for container in pod["containers"]:
-                        self.assertEqual(container["name"], component)
                         self.assertEqual(
                             container["securityContext"],
                             {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
@@ -60,17 +61,29 @@ class EveryManifest(unittest.TestCase):
         for name in SETS:
             with self.subTest(name):
                 manifests = Manifests(name)
-                external = {"halcyon-kafka", "images-gateway", "kafka-ca"}
+                external = {
+                    "amazonmsk-halcyon", "gateway-keys", "halcyon", "halcyon-kafka", "images-cluster-ca-cert", "images-gateway", "images-s3",
+                    "images-url-key", "kafka-ca", "other", "redis"}
                 for pod in manifests.pods().values():
                     volumes = {volume["name"]: volume for volume in pod["volumes"]}
                     self.assertEqual(len(volumes), len(pod["volumes"]))
                     for volume in volumes.values():
                         if "configMap" in volume:
                             self.assertIn(volume["configMap"]["name"], manifests.of("ConfigMap").keys() | external)
+                        if "secret" in volume:
+                            self.assertIn(volume["secret"]["secretName"], external)
                     for container in pod["containers"]:
                         self.assertLessEqual({mount["name"] for mount in container["volumeMounts"]}, volumes.keys())
                         for source in container.get("envFrom", []):
-                            self.assertIn(source["secretRef"]["name"], manifests.of("Secret").keys() | external)
+                            if "secretRef" in source:
+                                self.assertIn(source["secretRef"]["name"], manifests.of("Secret").keys() | external)
+                            else:
+                                self.assertTrue(source["configMapRef"]["optional"])
+                        for variable in container["env"]:
+                            if "secretKeyRef" in variable.get("valueFrom", {}):
+                                self.assertIn(variable["valueFrom"]["secretKeyRef"]["name"], external)
+                    if pod["serviceAccountName"] != "default":
+                        self.assertIn(pod["serviceAccountName"], manifests.of("ServiceAccount"))
 
     def test_selectors_match_their_pods(self):
         for name in SETS:
@@ -79,6 +92,7 @@ class EveryManifest(unittest.TestCase):
                 labels = [
                     document["spec"]["template"]["metadata"]["labels"] for document in manifests.all
                     if document["kind"] in ("Deployment", "StatefulSet", "Job")]
+                labels += [pod["metadata"]["labels"] for pod in manifests.of("Pod").values()]
                 for document in manifests.all:
                     spec = document.get("spec", {})
                     selector = spec.get("podSelector") or spec.get("selector")
@@ -104,6 +118,47 @@ class EveryManifest(unittest.TestCase):
             self.assertEqual(
                 worker["spec"]["selector"]["matchLabels"],
                 {"app.kubernetes.io/name": "halcyon", "app.kubernetes.io/instance": "shop", "app.kubernetes.io/component": "worker"})
+
+    def test_common_labels_and_annotations_are_on_all_objects(self):
+        manifests = Manifests("full-values.yaml")
+        for document in manifests.all:
+            if document["metadata"]["name"] == "halcyon-images-extra":
+                continue
+            with self.subTest(f"{document['kind']} {document['metadata']['name']}"):
+                self.assertEqual(document["metadata"]["labels"]["example.org/owner"], "images")
+                self.assertEqual(document["metadata"]["annotations"]["example.org/contact"], "images@example.org")
+                template = document["spec"].get("template", {}) if "spec" in document else {}
+                if template:
+                    self.assertEqual(template["metadata"]["labels"]["example.org/owner"], "images")
+                self.assertNotIn("example.org/owner", str(document.get("spec", {}).get("selector")))
+
+    def test_extra_objects_are_templates(self):
+        extra = Manifests("full-values.yaml").of("ConfigMap")["halcyon-images-extra"]
+        self.assertEqual(extra["data"], {"brokers": "kafka-0.kafka:9092,kafka-1.kafka:9092"})
+        text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-text', labels: {}}"
+        self.assertIn("shop-text", Manifests(values={"extraObjects": [text]}).of("ConfigMap"))
+
+    def test_images_have_the_registry(self):
+        def images(values, name="minimal-values.yaml"):
+            manifests = Manifests(name, values)
+            pods = [document["spec"]["template"]["spec"] for document in manifests.all if document["kind"] in ("Deployment", "StatefulSet", "Job")]
+            return {container["image"] for pod in pods + [manifests.one("Pod")["spec"]] for container in pod["containers"]}
+
+        digest = "sha256:" + "0" * 64
+        image = {"registry": "registry.example.org/", "repository": "halcyon", "tag": "1"}
+        self.assertEqual(images({"image": image}), {"registry.example.org/halcyon:1"})
+        self.assertEqual(images({"image": {**image, "digest": digest}}), {f"registry.example.org/halcyon@{digest}"})
+        mirror = {"global": {"imageRegistry": "mirror.example.org"}}
+        self.assertEqual(images({"image": image, **mirror}), {"mirror.example.org/halcyon:1"})
+        self.assertEqual(
+            images(mirror, "tryout-values.yaml"),
+            {"mirror.example.org/halcyon:0.1.0", "mirror.example.org/apache/kafka:4.1.1", "mirror.example.org/library/redis:8"})
+        self.assertEqual(images({"image": {"registry": "", "repository": "halcyon", "pullPolicy": "Never"}}), {"halcyon:0.1.0"})
+
+    def test_pull_secrets_are_merged(self):
+        values = {"global": {"imagePullSecrets": ["mirror", {"name": "other"}]}, "imagePullSecrets": [{"name": "other"}, {"name": "own"}]}
+        for pod in Manifests(values=values).pods().values():
+            self.assertEqual([secret["name"] for secret in pod["imagePullSecrets"]], ["mirror", "other", "own"])
 
     def test_large_numbers_stay_numbers(self):
         self.assertEqual(Manifests("full-values.yaml").settings("worker")["images.maximumPixels"], "250000000")

@@ -14,16 +14,33 @@ class Monitoring(unittest.TestCase):
 
     def test_disabled_by_default(self):
         bare = Manifests()
-        self.assertEqual((bare.of("PodMonitor"), bare.of("PrometheusRule")), ({}, {}))
+        self.assertEqual((bare.of("PodMonitor"), bare.of("ServiceMonitor"), bare.of("PrometheusRule")), ({}, {}, {}))
         self.assertFalse(any(name.endswith("-dashboard") for name in bare.of("ConfigMap")))
 
     def test_job_labels_match_prometheus_yaml(self):
         known = {job["job_name"] for job in yaml.safe_load((MONITORING / "prometheus.yaml").read_text())["scrape_configs"]}
-        given = set()
-        for monitor in Manifests("gateway-values.yaml").of("PodMonitor").values():
-            for endpoint in monitor["spec"]["podMetricsEndpoints"]:
-                given |= {rule["replacement"] for rule in endpoint["relabelings"] if rule["targetLabel"] == "job"}
-        self.assertEqual(given, known)
+        for name, kind, endpoints in [
+            ("gateway-values.yaml", "PodMonitor", "podMetricsEndpoints"), ("gateway-api-values.yaml", "ServiceMonitor", "endpoints"),
+        ]:
+            given = set()
+            for monitor in Manifests(name).of(kind).values():
+                for endpoint in monitor["spec"][endpoints]:
+                    given |= {rule["replacement"] for rule in endpoint["relabelings"] if rule["targetLabel"] == "job"}
+            self.assertEqual(given, known)
+
+    def test_service_monitors_find_services_with_their_ports(self):
+        manifests = Manifests("gateway-api-values.yaml")
+        monitors = manifests.of("ServiceMonitor")
+        self.assertEqual(monitors.keys(), {"shop-halcyon-worker", "shop-halcyon-gateway"})
+        for monitor in monitors.values():
+            self.assertEqual(monitor["metadata"]["labels"]["release"], "prometheus")
+            wanted = monitor["spec"]["selector"]["matchLabels"].items()
+            services = [service for service in manifests.of("Service").values() if wanted <= service["metadata"]["labels"].items()]
+            self.assertEqual(len(services), 1)
+            ports = {port["name"] for port in services[0]["spec"]["ports"]}
+            self.assertIn(monitor["spec"]["endpoints"][0]["port"], ports)
+        # Only static members and ServiceMonitors need a Service of workers.
+        self.assertEqual(Manifests().of("Service"), {})
 
     def test_rules_match_monitoring(self):
         rule = self.manifests.one("PrometheusRule")

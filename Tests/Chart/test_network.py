@@ -55,6 +55,14 @@ class NetworkPolicies(unittest.TestCase):
             self.assertEqual(ports(rules[2]), wanted, url)
         self.assertEqual(ports(self.egress("worker", "keda-values.yaml")[2]), [6380])
 
+    def test_the_test_pod_reaches_the_gateways(self):
+        rules = self.egress("test")
+        self.assertEqual([ports(rule) for rule in rules], [[53, 53], [9092], [6379], ["http"]])
+        manifests = Manifests("full-values.yaml")
+        labels = manifests.one("Pod")["metadata"]["labels"]
+        peers = manifests.one("NetworkPolicy", "gateway")["spec"]["ingress"][0]["from"]
+        self.assertTrue(any(peer["podSelector"]["matchLabels"].items() <= labels.items() for peer in peers if "podSelector" in peer))
+
     def test_egress_excludes_internal_addresses(self):
         rule = self.egress("worker")[3]
         for address in "93.184.215.14", "2606:2800:21f:cb07::1":

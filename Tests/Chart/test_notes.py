@@ -19,7 +19,13 @@ class Notes(unittest.TestCase):
     def test_notes_depend_on_the_values(self):
         self.assertNotIn("Gateways", notes("minimal-values.yaml"))
         self.assertIn("https://images.example.org/v1", notes("gateway-values.yaml"))
-        self.assertIn("rollout restart deployment/shop-halcyon-worker", notes("keda-values.yaml"))
+        for name in "keda-values.yaml", "strimzi-tls-values.yaml":
+            self.assertIn("rollout restart deployment/shop-halcyon-worker", notes(name))
+        self.assertIn("images.example.org, at the Gateway public", notes("gateway-api-values.yaml"))
+        self.assertNotIn("port-forward", notes("gateway-api-values.yaml"))
+        self.assertIn("helm test shop --namespace images", notes("minimal-values.yaml"))
+        self.assertIn("not for production", notes("tryout-values.yaml"))
+        self.assertNotIn("not for production", notes("minimal-values.yaml"))
 
 
 if __name__ == "__main__":

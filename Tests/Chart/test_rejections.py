@@ -64,6 +64,62 @@ REJECTIONS = {
     "two disk caches": (
         {"settings": {"sources": {"diskCache": "/cache"}}, "worker": {"sourcesFolder": {"enabled": True}}},
         "settings.sources.diskCache and worker.sourcesFolder cannot be combined"),
+    "image that does not exist": ({"image": {"repository": "halcyon"}}, "set image.registry or image.repository to it"),
+    "misspelled part of the image": ({"image": {"registy": "a"}}, "registy"),
+    "pull secret without a name": ({"global": {"imagePullSecrets": [{}]}}, "imagePullSecrets"),
+    "label of the chart": ({"commonLabels": {"app.kubernetes.io/name": "a"}}, "commonLabels.app.kubernetes.io/name is not supported"),
+    "label of components": ({"commonLabels": {"app.kubernetes.io/component": "a"}}, "commonLabels.app.kubernetes.io/component is not supported"),
+    "extra object without a kind": ({"extraObjects": [{"apiVersion": "v1"}]}, "extraObjects"),
+    "source of variables without a reference": ({"envFrom": [{"prefix": "A_"}]}, "envFrom"),
+    "misspelled source of variables": ({"worker": {"envFrom": [{"secret": {"name": "a"}}]}}, "envFrom"),
+    "host alias without names": ({"hostAliases": [{"ip": "10.0.0.1"}]}, "hostnames"),
+    "init container without a name": ({"worker": {"initContainers": [{"image": "a"}]}}, "initContainers"),
+    "misspelled lifecycle hook": ({"worker": {"lifecycle": {"prestop": {}}}}, "prestop"),
+    "probe with another path": ({"worker": {"readinessProbe": {"httpGet": {"path": "/"}}}}, "httpGet"),
+    "probe without attempts": ({"gateway": {"livenessProbe": {"failureThreshold": 0}}}, "failureThreshold"),
+    "liveness probe before the watchdog": (
+        {"worker": {"livenessProbe": {"failureThreshold": 3}}}, "worker.livenessProbe would stop stuck workers after 30 s"),
+    "grace period of workers too short": (
+        {"worker": {"terminationGracePeriodSeconds": 30}}, "worker.terminationGracePeriodSeconds must be at least 40"),
+    "grace period of gateways too short": (
+        {"gateway": {"terminationGracePeriodSeconds": 49}}, "gateway.terminationGracePeriodSeconds must be at least 50"),
+    "preStop hook without a grace period": (
+        {"worker": {"lifecycle": {"preStop": {"sleep": {"seconds": 60}}}}}, "set worker.terminationGracePeriodSeconds"),
+    "two monitors": ({"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}, "podMonitor and serviceMonitor cannot be combined"),
+    "route without gateways": (
+        {"gateway": {"httpRoute": {"enabled": True, "parentRefs": [{"name": "a"}]}}}, "gateway.httpRoute.enabled requires gateway.enabled"),
+    "route without a Gateway": (
+        {"gateway": {"enabled": True, "secrets": KEY, "httpRoute": {"enabled": True}}}, "gateway.httpRoute.parentRefs is empty"),
+    "invalid timeout of the route": ({"gateway": {"httpRoute": {"timeouts": {"request": "1 minute"}}}}, "request"),
+    "Secret without a name": ({"existingSecrets": [{"variables": {"A": "b"}}]}, "existingSecrets"),
+    "misspelled part of a Secret": ({"existingSecrets": [{"name": "a", "keys": {"A": "b"}}]}, "keys"),
+    "invalid key of a Secret": ({"existingSecrets": [{"name": "a", "variables": {"A": "b/c"}}]}, "existingSecrets"),
+    "Secret without keys": ({"existingSecrets": [{"name": "a"}]}, "Secret a has no variables and no files"),
+    "Secret listed twice": (
+        {"existingSecrets": [{"name": "a", "variables": {"A": "a"}}], "gateway": {"existingSecrets": [{"name": "a", "variables": {"B": "a"}}]}},
+        "two entries for the Secret a"),
+    "variable with two Secrets": (
+        {"existingSecrets": [{"name": "a", "variables": {"A": "a"}}, {"name": "b", "files": {"A": "a"}}]}, "variable A has two values"),
+    "variable in secrets and a Secret": (
+        {"secrets": {"HALCYON_REDIS_URL": "redis://:a@redis"}, "existingSecrets": [{"name": "a", "variables": {"HALCYON_REDIS_URL": "url"}}]},
+        "variable HALCYON_REDIS_URL has two values"),
+    "network policy with a Redis URL in a Secret": (
+        {"existingSecrets": [{"name": "a", "variables": {"HALCYON_REDIS_URL": "url"}}], "networkPolicy": {"enabled": True}},
+        "set networkPolicy.redis.ports"),
+    "network policy with brokers in a Secret": (
+        {"existingSecrets": [{"name": "a", "variables": {"HALCYON_KAFKA_BROKERS": "brokers"}}], "networkPolicy": {"enabled": True}},
+        "set networkPolicy.kafka.ports"),
+    "network policy with other sources of variables": (
+        {"envFrom": [{"secretRef": {"name": "a"}}], "networkPolicy": {"enabled": True}}, "set networkPolicy.redis.ports"),
+    "Kafka to try beside another": (
+        {"tryout": {"kafka": {"enabled": True}}, "settings": {"kafka": {"brokers": ["other:9092"]}}}, "tryout.kafka.enabled and settings.kafka.brokers"),
+    "Redis to try beside another": (
+        {"tryout": {"redis": {"enabled": True}}, "settings": {"redis": {"url": "redis://other"}}}, "tryout.redis.enabled and settings.redis.url"),
+    "Redis to try beside a secret URL": (
+        {"tryout": {"redis": {"enabled": True}}, "secrets": {"HALCYON_REDIS_URL": "redis://:a@redis"}},
+        "tryout.redis.enabled and the variable HALCYON_REDIS_URL"),
+    "invalid memory of Redis": ({"tryout": {"redis": {"maxmemory": "512Mi"}}}, "maxmemory"),
+    "test without a job": ({"tests": {"submit": []}}, "submit"),
     "name too long": (
         {"worker": {"kind": "StatefulSet"}, "fullnameOverride": "a" * 50}, "fullnameOverride of at most 45"),
 }
@@ -84,6 +140,7 @@ class Rejections(unittest.TestCase):
     def test_similar_valid_values_are_accepted(self):
         Manifests(values={"gateway": {"enabled": True}, "settings": {"gateway": {"allowAnonymous": True}}})
         Manifests(values={"gateway": {"enabled": True}, "existingSecret": "yours"})
+        Manifests(values={"gateway": {"enabled": True, "envFrom": [{"secretRef": {"name": "yours"}}]}})
         Manifests(values={"gateway": {"enabled": True, "extraEnv": [{"name": "HALCYON_GATEWAY_KEYS_shop", "valueFrom": {}}]}})
         Manifests(values={"settings": {"kafka": {"properties": {"sasl.username": "a"}}, "redis": {"url": "redis://user@redis:6379"}}})
         Manifests(

@@ -14,11 +14,19 @@ class Workers(unittest.TestCase):
         for name in SETS:
             with self.subTest(name):
                 manifests = Manifests(name)
-                for component in manifests.pods().keys() - {"topics"}:
+                for component in manifests.pods().keys() - {"topics", "test"}:
                     pod = manifests.pods()[component]
                     grace = seconds(manifests.settings(component)["worker.grace"])
-                    before = pod["containers"][0].get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["sleep", "0"])
-                    self.assertGreaterEqual(pod["terminationGracePeriodSeconds"], grace + int(before[1]) + 10)
+                    hook = pod["containers"][0].get("lifecycle", {}).get("preStop", {"sleep": {"seconds": 0}})
+                    before = hook["sleep"]["seconds"] if "sleep" in hook else int(hook["exec"]["command"][1])
+                    self.assertGreaterEqual(pod["terminationGracePeriodSeconds"], grace + before + 10)
+
+    def test_grace_period_can_be_longer(self):
+        values = {"worker": {"graceSeconds": 100, "terminationGracePeriodSeconds": 300}}
+        manifests = Manifests(values=values)
+        self.assertEqual(manifests.pods()["worker"]["terminationGracePeriodSeconds"], 300)
+        self.assertEqual(manifests.settings("worker")["worker.grace"], "1m40s")
+        self.assertEqual(Manifests(values={"worker": {"graceSeconds": 100}}).pods()["worker"]["terminationGracePeriodSeconds"], 115)
 
     def test_probes(self):
         container = self.container(Manifests())
@@ -39,6 +47,31 @@ class Workers(unittest.TestCase):
             patience = probe["periodSeconds"] * probe["failureThreshold"]
             self.assertGreaterEqual(patience, limit + 60)
             self.assertLess(patience, limit + 80)
+
+    def test_probes_can_be_tuned(self):
+        manifests = Manifests("full-values.yaml")
+        startup = self.container(manifests)["startupProbe"]
+        self.assertEqual((startup["initialDelaySeconds"], startup["periodSeconds"], startup["failureThreshold"]), (1, 2, 120))
+        # The derived threshold follows the period.
+        values = {"settings": {"health": {"exitAfter": "2m"}}, "worker": {"livenessProbe": {"periodSeconds": 7}}}
+        probe = self.container(Manifests(values=values))["livenessProbe"]
+        self.assertEqual((probe["periodSeconds"], probe["failureThreshold"]), (7, 26))
+        self.assertEqual(self.container(Manifests(values={"worker": {"livenessProbe": {"failureThreshold": 9}}}))["livenessProbe"]["failureThreshold"], 9)
+        gateway = manifests.pods()["gateway"]["containers"][0]
+        self.assertEqual([gateway[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")], ["/healthz", "/readyz"])
+        self.assertEqual((gateway["livenessProbe"]["failureThreshold"], gateway["readinessProbe"]["timeoutSeconds"]), (3, 2))
+
+    def test_pods_accept_common_fields(self):
+        pods = Manifests("full-values.yaml").pods()
+        for component, pod in pods.items():
+            self.assertEqual(pod["hostAliases"], [{"ip": "10.20.0.5", "hostnames": ["kafka-0.kafka", "kafka-1.kafka"]}])
+            self.assertEqual(pod["runtimeClassName"], "gvisor", component)
+            self.assertIn({"configMapRef": {"name": "proxies", "optional": True}}, pod["containers"][0]["envFrom"])
+        self.assertEqual([[one["name"] for one in pods[name]["initContainers"]] for name in ("worker", "gateway")], [["wait"], ["proxy"]])
+        self.assertFalse({"initContainers"} & (pods["topics"].keys() | pods["test"].keys()))
+        self.assertIn({"prefix": "OTHER_", "secretRef": {"name": "other"}}, pods["worker"]["containers"][0]["envFrom"])
+        self.assertNotIn("other", str(pods["gateway"]["containers"][0]["envFrom"]))
+        self.assertEqual(self.container(Manifests("full-values.yaml"))["lifecycle"], {"preStop": {"sleep": {"seconds": 20}}})
 
     def test_rollout_keeps_all_workers_available(self):
         self.assertEqual(
@@ -95,19 +128,31 @@ class Topics(unittest.TestCase):
     def hooks(self, name):
         return {
             (document["kind"], document["metadata"]["name"]): document["metadata"]["annotations"] for document in Manifests(name).all
-            if "helm.sh/hook" in document["metadata"].get("annotations", {})}
+            if document["metadata"].get("annotations", {}).get("helm.sh/hook", "test") != "test"}
 
     def test_job_is_a_hook_with_its_resources(self):
         hooks = self.hooks("full-values.yaml")
         name = "halcyon-images-topics"
-        self.assertEqual(hooks.keys(), {(kind, name) for kind in ("Job", "ConfigMap", "Secret", "NetworkPolicy")})
+        self.assertEqual(hooks.keys(), {(kind, name) for kind in ("Job", "ConfigMap", "Secret", "NetworkPolicy", "ServiceAccount")})
         for (kind, _), annotations in hooks.items():
             self.assertEqual(annotations["helm.sh/hook"], "pre-install,pre-upgrade")
             self.assertEqual(annotations["helm.sh/hook-weight"], "0" if kind == "Job" else "-5")
         pod = Manifests("full-values.yaml").pods()["topics"]
-        # The service account of the release does not exist yet.
-        self.assertEqual(pod["serviceAccountName"], "default")
         self.assertEqual(pod["containers"][0]["args"], ["topics", "create", "--partitions=48", "--replication=3"])
+
+    def test_job_has_a_service_account_that_exists_before_the_release(self):
+        manifests = Manifests("full-values.yaml")
+        name = manifests.pods()["topics"]["serviceAccountName"]
+        account = manifests.of("ServiceAccount")[name]
+        self.assertEqual(account["metadata"]["annotations"]["example.org/role"], "images")
+        weights = [int(manifest["metadata"]["annotations"]["helm.sh/hook-weight"]) for manifest in (account, manifests.one("Job"))]
+        self.assertLess(*weights)
+        # The account of workers is no hook, otherwise it would be replaced while they run.
+        workers = manifests.of("ServiceAccount")[manifests.pods()["worker"]["serviceAccountName"]]
+        self.assertNotIn("helm.sh/hook", workers["metadata"]["annotations"])
+        own = Manifests(values={"serviceAccount": {"create": False, "name": "yours"}})
+        self.assertEqual({pod["serviceAccountName"] for pod in own.pods().values()}, {"yours"})
+        self.assertEqual(own.of("ServiceAccount"), {})
 
     def test_invalid_settings_are_not_retried(self):
         failure = Manifests().one("Job")["spec"]["podFailurePolicy"]["rules"][0]

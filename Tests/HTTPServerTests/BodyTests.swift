@@ -153,18 +153,21 @@ import Testing
     }
 
     @Test func cancellationEndsPendingRead() async throws {
+        let hasEnded = Lock(false)
         try await withServer { request in
             let read = Task { try await request.body.next() }
             try await Task.sleep(for: .milliseconds(20))
             read.cancel()
-            switch await read.result {
+            let result = await read.result
+            hasEnded.withLock { $0 = true }
+            switch result {
             case .success: return text("some")
             case .failure(let error): return text("\(error)")
             }
         } _: { server in
             let client = try RawClient(server.port)
             try await client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n")
-            try await Task.sleep(for: .milliseconds(100))
+            try await until("the read has ended") { hasEnded.withLock { $0 } }
             try await client.send("x")
             let answer = try await client.answer()
             #expect(answer.text == "connectionLost")

@@ -64,14 +64,15 @@ import Testing
     @Test(arguments: StorageKind.allCases) func removesMoreThanAPage(_ kind: StorageKind) async throws {
         try await with(kind) { storage in
             let count = pageSize + 5
-            await withTaskGroup(of: Void.self) { group in
+            try await withThrowingTaskGroup(of: Void.self) { group in
                 for part in 0..<8 {
                     group.addTask {
                         for number in stride(from: part, to: count, by: 8) {
-                            try? await storage.write(.marker(), as: "x/\(number)", isDurable: true)
+                            try await storage.write(.marker(), as: "x/\(number)", isDurable: true)
                         }
                     }
                 }
+                try await group.waitForAll()
             }
             let page = try await storage.list("x/", after: nil).map(\.name)
             #expect(page.count == pageSize)

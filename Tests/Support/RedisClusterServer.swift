@@ -139,21 +139,47 @@ public final class RedisClusterServer: Sendable {
             certificate: certificate)
     }
 
+    /// Distributes the slots and introduces the nodes to each other.
+    ///
+    /// `redis-cli --cluster create` introduces them once, and waits forever if one of them then does not reply within
+    /// the node timeout, because the machine is busy.
     private func create(replicas: Int) async throws {
-        _ = try await RedisCommandLine.run(
-            ["--cluster", "create"] + nodes.map { "127.0.0.1:\($0.port)" }
-                + ["--cluster-replicas", "\(replicas)", "--cluster-yes"], authority: certificate?.certificate)
-        for node in nodes {
-            try await until("node \(node.port) sees all nodes and a healthy cluster") {
-                let info = try await node.run("CLUSTER", "INFO")
-                return info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:\(self.nodes.count)")
+        for (number, master) in masters.enumerated() {
+            let (first, end) = (16_384 * number / masterCount, 16_384 * (number + 1) / masterCount)
+            _ = try await master.run("CLUSTER", "ADDSLOTSRANGE", "\(first)", "\(end - 1)")
+            _ = try await master.run("CLUSTER", "SET-CONFIG-EPOCH", "\(number + 1)")
+        }
+        try await until("all nodes know each other") {
+            let first = self.nodes[0]
+            for node in self.nodes.dropFirst() {
+                // If the handshake takes too long on one side, only the other one knows its peer.
+                let isKnown = try await first.run("CLUSTER", "NODES").contains(":\(node.port)@")
+                let knows = try await node.run("CLUSTER", "NODES").contains(":\(first.port)@")
+                if isKnown && knows { continue }
+                let bus = try await node.run("CONFIG", "GET", "cluster-port").lines.last ?? ""
+                _ = try await first.run("CLUSTER", "MEET", "127.0.0.1", "\(node.port)", bus)
             }
+            for node in self.nodes where try await !node.isClusterHealthy(of: self.nodes.count) { return false }
+            return true
+        }
+        for (number, replica) in nodes[masterCount...].enumerated() {
+            let master = try await nodes[number % masterCount].run("CLUSTER", "MYID").trimmed
+            _ = try await replica.run("CLUSTER", "REPLICATE", master)
         }
         for node in nodes[masterCount...] {
             try await until("replica \(node.port) is in sync with its master") {
                 try await node.run("INFO", "replication").contains("master_link_status:up")
             }
         }
+    }
+}
+
+extension RedisServer {
+    /// True if this node knows a number of nodes, and that they serve all slots.
+    fileprivate func isClusterHealthy(of count: Int) async throws -> Bool {
+        let nodes = try await run("CLUSTER", "NODES").lines
+        guard nodes.count == count, !nodes.contains(where: { $0.contains("handshake") }) else { return false }
+        return try await run("CLUSTER", "INFO").contains("cluster_state:ok")
     }
 }
 

@@ -58,6 +58,9 @@ import Testing
         #expect(counted.output == #"{"preset":"again","jobs":1}"# + "\n")
         let run = try await cluster.run("rerender", "--preset", "again", "--id", "made-again", "--wait").expect(0)
         #expect(run.output == "made-again: completed, 2 of 2 jobs ended, 2 ready, 0 failed\n")
+        try await cluster.run("purge", "--tenant", "X").expect(0)
+        #expect(
+            try await cluster.run("rerender", "--preset", "again", "--dry-run").expect(0).output == "again: 1 job\n")
         let named = try await cluster.run("rerender", "--preset", "again", "--id", "more").expect(0)
         #expect(named.output == "more: a worker lists the jobs of the preset again\n")
         #expect(try await cluster.run("rerender").expect(2).errors.contains("--preset"))

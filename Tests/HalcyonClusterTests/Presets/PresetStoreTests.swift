@@ -87,6 +87,26 @@ import Testing
         }
     }
 
+    @Test func removesTheJobsOfATenantFromAllPresets() async throws {
+        try await withStore { _, redis, _ async throws in
+            let index = PresetIndex(redis, topics: Topics())
+            let until = Timestamp.now.seconds + 60
+            for preset in ["card", "page"] {
+                for number in 0..<1500 {
+                    let tenant = number.isMultiple(of: 3) ? "shop" : "shop-2"
+                    let job = #"{"source":"initials:\#(number)","tenant":"\#(tenant)"}"#
+                    try await index.add(Array(job.utf8), to: preset, until: until)
+                }
+            }
+            try await PresetIndex(redis, topics: Topics(prefix: "other.")).removeAll(of: "shop")
+            #expect(try await Self.all(index, pages: 1000).count == 1500)
+            try await index.removeAll(of: "shop")
+            let left = try await Self.all(index, pages: 1000)
+            #expect(left.count == 1000 && left.allSatisfy { $0.contains("shop-2") })
+            #expect(try await index.page(of: "page", after: nil, 2000).jobs.count == 1000)
+        }
+    }
+
     @Test func theIndexIsBounded() async throws {
         try await withStore { _, redis, _ async throws in
             var options = PresetIndexOptions()

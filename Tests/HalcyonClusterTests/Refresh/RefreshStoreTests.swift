@@ -49,6 +49,21 @@ import Testing
         }
     }
 
+    @Test func removesTheJobsOfATenantOnly() async throws {
+        try await Self.with { store, redis in
+            for number in 0..<2500 {
+                let tenant = [nil, "shop", "shop-2"][number % 3]
+                _ = try await store.add("\(number)", due: 1000, Self.message, of: tenant)
+                _ = try await store.ask(for: "\(number)")
+            }
+            try await store.removeAll(of: "shop")
+            let claim = try await store.claim(at: 1000, most: 9)
+            #expect(claim.entries.count == 9 && claim.entries.allSatisfy { Int($0.id)! % 3 != 1 })
+            #expect(try await redis.send("ZCARD", "halcyon:refresh:{halcyon.}:due").integer == 1667)
+            #expect(try await redis.send("HGET", "halcyon:refresh:{halcyon.}:tenants", "shop") == .null)
+        }
+    }
+
     @Test func schedulesOnlyKnownJobs() async throws {
         try await Self.with { store, _ in
             try await store.schedule("a", due: 1000, asked: true)

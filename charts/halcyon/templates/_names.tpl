@@ -26,6 +26,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/*
+The metadata of an object. Parameters: root, component (none by default), name (by default the full name of the release
+followed by the component), labels and annotations (additional ones). Labels of the chart take precedence over others.
+*/}}
+{{- define "halcyon.metadata" -}}
+{{- $component := empty .component | ternary dict (dict "app.kubernetes.io/component" .component) -}}
+name: {{ .name | default (list (include "halcyon.fullname" .root) .component | compact | join "-") }}
+labels:
+  {{- merge (fromYaml (include "halcyon.labels" .root)) $component (.labels | default dict) .root.Values.commonLabels | toYaml | nindent 2 }}
+{{- with merge dict (.annotations | default dict) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- define "halcyon.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "halcyon.fullname" .) -}}
@@ -49,5 +64,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "halcyon.fullname" . }}-gateway
 {{- else -}}
 {{- .Values.gateway.existingSecret -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The reference of an image. Parameters: root, image (registry, repository, tag and digest) and tag (the default).
+*/}}
+{{- define "halcyon.image" -}}
+{{- $registry := .root.Values.global.imageRegistry | default .image.registry | trimSuffix "/" -}}
+{{- $repository := empty $registry | ternary .image.repository (printf "%s/%s" $registry .image.repository) -}}
+{{- empty .image.digest | ternary (printf "%s:%s" $repository (.image.tag | default .tag)) (printf "%s@%s" $repository .image.digest) -}}
+{{- end -}}
+
+{{/* The pull secrets of all images, as the list of a pod. Global ones may be names. */}}
+{{- define "halcyon.pullSecrets" -}}
+{{- $secrets := list -}}
+{{- range concat .Values.global.imagePullSecrets .Values.imagePullSecrets -}}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) -}}
+{{- end -}}
+{{- with uniq $secrets -}}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end -}}
 {{- end -}}

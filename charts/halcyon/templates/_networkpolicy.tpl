@@ -11,6 +11,7 @@
 {{- define "halcyon.egressKafka" -}}
 {{- $ports := .Values.networkPolicy.kafka.ports -}}
 {{- if not $ports -}}
+{{- include "halcyon.checkPorts" (dict "root" . "server" "kafka" "setting" "kafka.brokers" "variable" "HALCYON_KAFKA_BROKERS") -}}
 {{- $ports = include "halcyon.ports" (dict "servers" (include "halcyon.brokers" .) "usual" 9092) | fromJsonArray -}}
 {{- end -}}
 {{- include "halcyon.egressTo" (dict "ports" $ports "to" .Values.networkPolicy.kafka.to) -}}
@@ -19,15 +20,11 @@
 {{- define "halcyon.egressRedis" -}}
 {{- $ports := .Values.networkPolicy.redis.ports -}}
 {{- if not $ports -}}
-{{- if .Values.existingSecret -}}
-{{- fail "existingSecret may contain another redis.url; set networkPolicy.redis.ports" -}}
+{{- include "halcyon.checkPorts" (dict "root" . "server" "redis" "setting" "redis.url" "variable" "HALCYON_REDIS_URL") -}}
+{{- if and (or .Values.existingSecret .Values.envFrom) (not .Values.tryout.redis.enabled) -}}
+{{- fail (printf "%s may contain another redis.url; set networkPolicy.redis.ports" (empty .Values.existingSecret | ternary "envFrom" "existingSecret")) -}}
 {{- end -}}
-{{- range concat .Values.extraEnv .Values.worker.extraEnv .Values.gateway.extraEnv -}}
-{{- if eq .name "HALCYON_REDIS_URL" -}}
-{{- fail "extraEnv overrides redis.url; set networkPolicy.redis.ports" -}}
-{{- end -}}
-{{- end -}}
-{{- $url := get .Values.secrets "HALCYON_REDIS_URL" | default (dig "redis" "url" "" .Values.settings) -}}
+{{- $url := include "halcyon.redisURL" . -}}
 {{- $isSentinel := contains "+sentinel:" $url -}}
 {{- $servers := $url | regexFind "://[^/]*" | trimPrefix "://" | splitList "@" | last -}}
 {{- $ports = include "halcyon.ports" (dict "servers" $servers "usual" ($isSentinel | ternary 26379 6379)) | fromJsonArray -}}
@@ -36,6 +33,15 @@
 {{- end -}}
 {{- end -}}
 {{- include "halcyon.egressTo" (dict "ports" $ports "to" .Values.networkPolicy.redis.to) -}}
+{{- end -}}
+
+{{/* Requires the ports of a server whose address is in a variable with an unknown value. */}}
+{{- define "halcyon.checkPorts" -}}
+{{- range list .root.Values.worker .root.Values.gateway -}}
+{{- if has $.variable (include "halcyon.variableNames" (dict "root" $.root "values" .) | fromJsonArray) -}}
+{{- fail (printf "extraEnv or existingSecrets overrides %s (%s); set networkPolicy.%s.ports" $.setting $.variable $.server) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "halcyon.egressTo" -}}

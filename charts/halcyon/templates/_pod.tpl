@@ -1,7 +1,7 @@
 {{/*
-The common part of the pods of workers, gateways and the topics job. Parameters: root, component (its name), kind (of
-its workload), values (of the component; empty or partial for the job), settings (the name of the ConfigMap), volumes
-(additional ones, as YAML) and serviceAccount.
+The common part of the pods of workers, gateways, the topics job and the test. Parameters: root, component (its name),
+kind (of its workload), values (of the component; empty or partial for jobs), settings (the name of the ConfigMap),
+volumes (additional ones, as YAML) and serviceAccount.
 */}}
 {{- define "halcyon.pod" -}}
 {{- $root := .root -}}
@@ -9,11 +9,17 @@ serviceAccountName: {{ .serviceAccount }}
 automountServiceAccountToken: false
 {{- /* Kubernetes describes a Service named halcyon-… in HALCYON_… variables, and Halcyon rejects unknown ones. */}}
 enableServiceLinks: false
-{{- with $root.Values.imagePullSecrets }}
-imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- with include "halcyon.pullSecrets" $root }}
+{{ . }}
 {{- end }}
 {{- with $root.Values.podSecurityContext }}
 securityContext: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.hostAliases }}
+hostAliases: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.runtimeClassName }}
+runtimeClassName: {{ . }}
 {{- end }}
 {{- with .values.priorityClassName }}
 priorityClassName: {{ . }}
@@ -42,10 +48,16 @@ topologySpreadConstraints:
     {{- end }}
 {{- end }}
 {{- end }}
+{{- with .values.initContainers }}
+initContainers: {{- toYaml . | nindent 2 }}
+{{- end }}
 volumes:
   - name: settings
     configMap:
       name: {{ .settings }}
+{{- with include "halcyon.secretVolumes" . }}
+{{- . | trim | nindent 2 }}
+{{- end }}
 {{- with .volumes }}
 {{ . | indent 2 }}
 {{- end }}
@@ -60,30 +72,34 @@ variables), env and mounts (additional ones, as YAML).
 */}}
 {{- define "halcyon.container" -}}
 {{- $root := .root -}}
-{{- with $root.Values.image -}}
-image: {{ empty .digest | ternary (printf "%s:%s" .repository (.tag | default $root.Chart.AppVersion)) (printf "%s@%s" .repository .digest) | quote }}
-imagePullPolicy: {{ .pullPolicy }}
-{{- end }}
+image: {{ include "halcyon.image" (dict "root" $root "image" $root.Values.image "tag" $root.Chart.AppVersion) | quote }}
+imagePullPolicy: {{ $root.Values.image.pullPolicy }}
 env:
   - name: HALCYON_CONFIG
     value: /etc/halcyon/halcyon.yaml
 {{- with .env }}
 {{ . | indent 2 }}
 {{- end }}
+{{- with include "halcyon.secretVariables" . }}
+{{- . | trim | nindent 2 }}
+{{- end }}
 {{- with concat $root.Values.extraEnv (.values.extraEnv | default list) }}
 {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with compact .secrets }}
-envFrom:
-{{- range . }}
-  - secretRef:
-      name: {{ . }}
+{{- $sources := list }}
+{{- range compact .secrets }}
+{{- $sources = append $sources (dict "secretRef" (dict "name" .)) }}
 {{- end }}
+{{- with concat $sources $root.Values.envFrom (.values.envFrom | default list) }}
+envFrom: {{- toYaml . | nindent 2 }}
 {{- end }}
 volumeMounts:
   - name: settings
     mountPath: /etc/halcyon
     readOnly: true
+{{- with include "halcyon.secretMounts" . }}
+{{- . | trim | nindent 2 }}
+{{- end }}
 {{- with .mounts }}
 {{ . | indent 2 }}
 {{- end }}
@@ -98,13 +114,45 @@ resources: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
+{{/* The probes of a container. Parameters: port (its name) and values (of the component). */}}
+{{- define "halcyon.probes" -}}
+startupProbe:
+  httpGet:
+    path: /healthz
+    port: {{ .port }}
+  {{- toYaml .values.startupProbe | nindent 2 }}
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: {{ .port }}
+  {{- toYaml .values.livenessProbe | nindent 2 }}
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: {{ .port }}
+  {{- toYaml .values.readinessProbe | nindent 2 }}
+{{- end -}}
+
+{{/*
+The shortest grace period of a pod in seconds: the time to drain, 15 s to close connections, and for gateways also the
+time before SIGTERM. Parameters: root and component.
+*/}}
+{{- define "halcyon.shortestGrace" -}}
+{{- add (int .root.Values.worker.graceSeconds) (eq .component "gateway" | ternary (int .root.Values.gateway.leaveSeconds) 0) 15 -}}
+{{- end -}}
+
+{{/* The grace period of a pod in seconds. Parameters as above. */}}
+{{- define "halcyon.grace" -}}
+{{- (get .root.Values .component).terminationGracePeriodSeconds | default (include "halcyon.shortestGrace" .) | int -}}
+{{- end -}}
+
 {{/*
 The labels of a pod. They exclude the version of the chart, so that a new chart alone does not replace pods.
 Parameters: root, component and values.
 */}}
 {{- define "halcyon.podLabels" -}}
 {{- $own := dict "app.kubernetes.io/component" .component "app.kubernetes.io/part-of" "halcyon" "app.kubernetes.io/version" .root.Chart.AppVersion -}}
-{{- merge (fromYaml (include "halcyon.selector" .root)) $own (.values.podLabels | default dict) .root.Values.podLabels | toYaml -}}
+{{- merge (fromYaml (include "halcyon.selector" .root)) $own (.values.podLabels | default dict) .root.Values.podLabels .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
 {{/*

@@ -9,6 +9,12 @@ of the file have no instance name.
 {{- $_ := set $settings "http" (dict "listen" (list (printf "%s:9464" .Values.listenAddress))) -}}
 {{- $gateway := get $settings "gateway" | default dict -}}
 {{- $_ := set $settings "gateway" (set $gateway "listen" (list (printf "%s:8080" .Values.listenAddress))) -}}
+{{- if .Values.tryout.kafka.enabled -}}
+{{- $_ := set $settings "kafka" (merge (dict "brokers" (list (include "halcyon.brokers" .))) (get $settings "kafka" | default dict)) -}}
+{{- end -}}
+{{- if .Values.tryout.redis.enabled -}}
+{{- $_ := set $settings "redis" (dict "url" (include "halcyon.redisURL" .)) -}}
+{{- end -}}
 {{- toYaml $settings -}}
 {{- end -}}
 
@@ -18,8 +24,26 @@ of the file have no instance name.
 
 {{/* The Kafka brokers, separated by commas. */}}
 {{- define "halcyon.brokers" -}}
+{{- if .Values.tryout.kafka.enabled -}}
+{{- include "halcyon.fullname" . }}-kafka:9092
+{{- else -}}
 {{- $brokers := get .Values.secrets "HALCYON_KAFKA_BROKERS" | default (dig "kafka" "brokers" "" .Values.settings) -}}
-{{- kindIs "slice" $brokers | ternary $brokers (list $brokers) | join "," -}}
+{{- include "halcyon.settingText" $brokers -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A setting that is a list or a text, as a text separated by commas. */}}
+{{- define "halcyon.settingText" -}}
+{{- kindIs "slice" . | ternary . (list .) | join "," -}}
+{{- end -}}
+
+{{/* The URL of Redis. It may contain a password. */}}
+{{- define "halcyon.redisURL" -}}
+{{- if .Values.tryout.redis.enabled -}}
+redis://{{ include "halcyon.fullname" . }}-redis:6379
+{{- else -}}
+{{- get .Values.secrets "HALCYON_REDIS_URL" | default (dig "redis" "url" "" .Values.settings) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* A property of librdkafka from `secrets` or `settings`. */}}

@@ -71,6 +71,30 @@ public final class RedisClient: Sendable {
         }.get()
     }
 
+    /// Calls a closure with each page of a command of the SCAN family, until the cursor is 0.
+    ///
+    /// Elements that are there from the beginning to the end are returned at least once, others perhaps.
+    /// - Parameters:
+    ///   - command: The command up to the cursor: `["SCAN"]`, or `["ZSCAN", key]`.
+    ///   - options: The options after the cursor: `["MATCH", pattern, "COUNT", 1000]`.
+    ///   - node: The node; nil for that of the key. SCAN needs one.
+    ///   - body: The closure, which may change or remove the elements of its page.
+    /// - Throws: The errors of ``send(_:)`` and of the closure.
+    public nonisolated(nonsending) func scan(
+        _ command: [RedisArgument], _ options: [RedisArgument], on node: RedisAddress? = nil,
+        _ body: ([RedisValue]) async throws(RedisError) -> Void
+    ) async throws(RedisError) {
+        var cursor = "0"
+        repeat {
+            let step = command + [.string(cursor)] + options
+            let reply = if let node { try await send(step, to: node) } else { try await send(step) }
+            guard let parts = reply.array, parts.count == 2, let next = parts[0].string, let page = parts[1].array
+            else { throw RedisError(.protocolError, "unexpected reply to a scan: \(reply)") }
+            cursor = next
+            try await body(page)
+        } while cursor != "0"
+    }
+
     /// Sends several commands back to back, without commands of other tasks in between, and waits for all replies.
     ///
     /// Commands between `["MULTI"]` and `["EXEC"]` form a transaction. EXEC's reply is the array of its results.

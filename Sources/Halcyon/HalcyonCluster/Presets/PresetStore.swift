@@ -341,6 +341,31 @@ public struct PresetIndex: Sendable {
         return Page(jobs: jobs, next: reply.count < 2 * count ? nil : cursor)
     }
 
+    /// Removes the jobs of a tenant from the indexes of all presets. All jobs are looked at, in steps.
+    /// - Throws: `RedisError`. Jobs that were removed before the error are gone.
+    public func removeAll(of tenant: String) async throws(RedisError) {
+        for primary in try await redis.masters() {
+            try await redis.scan(["SCAN"], ["MATCH", "halcyon:preset:{*}", "COUNT", 1000], on: primary) {
+                (page) async throws(RedisError) in
+                for key in page.compactMap(\.string) where key.hasPrefix("halcyon:preset:{\(prefix)/") {
+                    try await remove(.string(key), of: tenant)
+                }
+            }
+        }
+    }
+
+    private func remove(_ key: RedisArgument, of tenant: String) async throws(RedisError) {
+        try await redis.scan(["ZSCAN", key], ["COUNT", 1000]) { (page) async throws(RedisError) in
+            let jobs = stride(from: 0, to: page.count - 1, by: 2).compactMap { page[$0].bytes }
+            let own = jobs.filter { json in
+                // Another release may have stored something else.
+                let job = try? JobBuilder(json: json, maximumSize: json.count)
+                return job?["tenant"] == tenant.json
+            }
+            if !own.isEmpty { _ = try await redis.send(["ZREM", key] + own.map { .bytes($0) }) }
+        }
+    }
+
     private func key(_ preset: String) -> RedisArgument { .string("halcyon:preset:{\(prefix)/\(preset)}") }
 
     // ZADD precedes all other writes, because Redis allows a script that has written to exceed maxmemory.

@@ -73,20 +73,12 @@ public struct Purger: Sendable {
         try await tags.purge(tenant: tenant)
         var count = 0
         for primary in try await redis.masters() {
-            var cursor = "0"
-            repeat {
-                let reply = try await redis.send(
-                    ["SCAN", .string(cursor), "MATCH", "halcyon:{*}:*", "COUNT", .integer(Self.scanned)], to: primary)
-                guard let parts = reply.array, parts.count == 2, let next = parts[0].string, let page = parts[1].array
-                else { throw RedisError(.protocolError, "unexpected reply to SCAN: \(reply)") }
-                cursor = next
+            try await redis.scan(["SCAN"], ["MATCH", "halcyon:{*}:*", "COUNT", .integer(Self.scanned)], on: primary) {
+                (page) async throws(RedisError) in
                 let keys = page.compactMap { $0.string.flatMap { ResultKey($0) } }
                 let tenants = try await redis.pipeline(keys.map { ["HGET", .string($0.description), "tenant"] })
-                let own = zip(keys, tenants).filter { $0.1.string == tenant }.map(\.0)
-                for start in stride(from: 0, to: own.count, by: Self.step) {
-                    count += try await delete(Array(own[start..<min(start + Self.step, own.count)]), tenant)
-                }
-            } while cursor != "0"
+                count += try await remove(zip(keys, tenants).filter { $0.1.string == tenant }.map(\.0), of: tenant)
+            }
         }
         return count
     }
@@ -219,6 +211,11 @@ public struct PurgeService: Sendable {
     /// - Throws: `RedisError` or `StorageError` if some results may remain and no worker was notified;
     ///   ``PurgeNotBroadcast``. Repeating the purge completes it.
     public func run(_ purge: Purge) async throws -> Purged {
+        if case .tenant(let tenant) = purge.target {
+            // First, so that no result is made again after it was removed.
+            try await RefreshStore(redis, topics: topics).removeAll(of: tenant)
+            try await PresetIndex(redis, topics: topics).removeAll(of: tenant)
+        }
         var count = try await Purger(redis).run(purge)
         // Work that begins from now on is not affected. Redis rejects what began before.
         let time = try await now()

@@ -87,6 +87,18 @@ public struct RefreshStore: Sendable {
         _ = try await redis.run(Self.removing, keys: keys, arguments: [.string(id)])
     }
 
+    /// Removes all jobs of a tenant. All jobs are looked at, in steps.
+    /// - Throws: `RedisError`. Jobs that were removed before the error are gone.
+    public func removeAll(of tenant: String) async throws(RedisError) {
+        let owner = Array("\(tenant)\n".utf8)
+        try await redis.scan(["HSCAN", keys[1]], ["COUNT", 1000]) { (page) async throws(RedisError) in
+            for place in stride(from: 0, to: page.count - 1, by: 2)
+            where page[place + 1].bytes?.starts(with: owner) == true {
+                if let id = page[place].string { try await remove(id) }
+            }
+        }
+    }
+
     /// Claims jobs that are due and were asked for, within the budget of refreshes per second. Those that were not asked
     /// for are removed. A claimed job whose refresh does not end within ``RefreshOptions/claimTimeout`` is due again.
     /// - Parameters:

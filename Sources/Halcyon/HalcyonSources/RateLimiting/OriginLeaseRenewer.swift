@@ -87,7 +87,8 @@ struct OriginMetrics: Sendable {
 
     init(_ metrics: Metrics) {
         waiting = metrics.gauge(
-            "halcyon_origin_waiting", help: "Loads waiting for the rate or concurrency limit of their origin.")
+            "halcyon_origin_waiting",
+            help: "Loads waiting for the rate or concurrency limit of their origin, or for a fetch permit.")
         refused = metrics.counter(
             "halcyon_origin_refusals_total",
             help: "Loads rejected because the circuit breaker of their origin was open.")
