@@ -44,7 +44,7 @@ class Tryout(unittest.TestCase):
         for server in SERVERS:
             image = COMPOSE[server]["image"]
             # A variable sets another tag.
-            tag = re.fullmatch(server.upper().join([r".*:\$\{", r"_VERSION:-([^@]+)\}"]), image)[1]
+            tag = re.fullmatch(rf".*:\$\{{{server.upper()}_VERSION:-([^@]+)\}}", image)[1]
             self.assertTrue(self.container(server)["image"].endswith(f"/{server}:{tag}"), image)
 
     def test_variables_set_the_tags_of_compose(self):

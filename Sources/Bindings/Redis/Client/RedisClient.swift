@@ -71,22 +71,42 @@ public final class RedisClient: Sendable {
         }.get()
     }
 
-    /// Calls a closure with each page of a command of the SCAN family, until the cursor is 0.
+    /// Calls a closure with the elements of a hash, set or sorted set, a page at a time.
     ///
-    /// Elements that are there from the beginning to the end are returned at least once, others perhaps.
+    /// Elements that are there from the beginning to the end are returned at least once, others perhaps. A page is the
+    /// work of half a millisecond, for which the server is blocked.
     /// - Parameters:
-    ///   - command: The command up to the cursor: `["SCAN"]`, or `["ZSCAN", key]`.
-    ///   - options: The options after the cursor: `["MATCH", pattern, "COUNT", 1000]`.
-    ///   - node: The node; nil for that of the key. SCAN needs one.
+    ///   - command: The command up to the cursor: `["ZSCAN", key]`.
     ///   - body: The closure, which may change or remove the elements of its page.
     /// - Throws: The errors of ``send(_:)`` and of the closure.
     public nonisolated(nonsending) func scan(
-        _ command: [RedisArgument], _ options: [RedisArgument], on node: RedisAddress? = nil,
+        _ command: [RedisArgument], _ body: ([RedisValue]) async throws(RedisError) -> Void
+    ) async throws(RedisError) {
+        try await scan(command, [], on: nil, body)
+    }
+
+    /// Calls a closure with the keys of all primaries that match a pattern, as ``scan(_:_:)`` does with elements.
+    /// - Parameters:
+    ///   - pattern: The glob-style pattern of `MATCH`.
+    ///   - body: The closure, which may change or remove the keys of its page.
+    /// - Throws: The errors of ``masters()``, ``send(_:to:)`` and of the closure.
+    public nonisolated(nonsending) func scanKeys(
+        matching pattern: String, _ body: ([String]) async throws(RedisError) -> Void
+    ) async throws(RedisError) {
+        for primary in try await masters() {
+            try await scan(["SCAN"], ["MATCH", .string(pattern)], on: primary) { (page) async throws(RedisError) in
+                try await body(page.compactMap(\.string))
+            }
+        }
+    }
+
+    private nonisolated(nonsending) func scan(
+        _ command: [RedisArgument], _ options: [RedisArgument], on node: RedisAddress?,
         _ body: ([RedisValue]) async throws(RedisError) -> Void
     ) async throws(RedisError) {
         var cursor = "0"
         repeat {
-            let step = command + [.string(cursor)] + options
+            let step = command + [.string(cursor)] + options + ["COUNT", 1000]
             let reply = if let node { try await send(step, to: node) } else { try await send(step) }
             guard let parts = reply.array, parts.count == 2, let next = parts[0].string, let page = parts[1].array
             else { throw RedisError(.protocolError, "unexpected reply to a scan: \(reply)") }

@@ -344,18 +344,16 @@ public struct PresetIndex: Sendable {
     /// Removes the jobs of a tenant from the indexes of all presets. All jobs are looked at, in steps.
     /// - Throws: `RedisError`. Jobs that were removed before the error are gone.
     public func removeAll(of tenant: String) async throws(RedisError) {
-        for primary in try await redis.masters() {
-            try await redis.scan(["SCAN"], ["MATCH", "halcyon:preset:{*}", "COUNT", 1000], on: primary) {
-                (page) async throws(RedisError) in
-                for key in page.compactMap(\.string) where key.hasPrefix("halcyon:preset:{\(prefix)/") {
-                    try await remove(.string(key), of: tenant)
-                }
+        // The prefix is not part of the pattern, in which some of its characters could have a meaning.
+        try await redis.scanKeys(matching: "halcyon:preset:{*}") { (keys) async throws(RedisError) in
+            for key in keys where key.hasPrefix("halcyon:preset:{\(prefix)/") {
+                try await remove(.string(key), of: tenant)
             }
         }
     }
 
     private func remove(_ key: RedisArgument, of tenant: String) async throws(RedisError) {
-        try await redis.scan(["ZSCAN", key], ["COUNT", 1000]) { (page) async throws(RedisError) in
+        try await redis.scan(["ZSCAN", key]) { (page) async throws(RedisError) in
             let jobs = stride(from: 0, to: page.count - 1, by: 2).compactMap { page[$0].bytes }
             let own = jobs.filter { json in
                 // Another release may have stored something else.

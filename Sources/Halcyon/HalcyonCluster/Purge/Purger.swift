@@ -72,19 +72,13 @@ public struct Purger: Sendable {
     private func delete(tenant: String) async throws(RedisError) -> Int {
         try await tags.purge(tenant: tenant)
         var count = 0
-        for primary in try await redis.masters() {
-            try await redis.scan(["SCAN"], ["MATCH", "halcyon:{*}:*", "COUNT", .integer(Self.scanned)], on: primary) {
-                (page) async throws(RedisError) in
-                let keys = page.compactMap { $0.string.flatMap { ResultKey($0) } }
-                let tenants = try await redis.pipeline(keys.map { ["HGET", .string($0.description), "tenant"] })
-                count += try await remove(zip(keys, tenants).filter { $0.1.string == tenant }.map(\.0), of: tenant)
-            }
+        try await redis.scanKeys(matching: "halcyon:{*}:*") { (names) async throws(RedisError) in
+            let keys = names.compactMap { ResultKey($0) }
+            let tenants = try await redis.pipeline(keys.map { ["HGET", .string($0.description), "tenant"] })
+            count += try await remove(zip(keys, tenants).filter { $0.1.string == tenant }.map(\.0), of: tenant)
         }
         return count
     }
-
-    /// The number of keys that Redis looks at in one step of a scan, which blocks it for about half a millisecond.
-    private static let scanned = 1000
 
     /// Removes results by their keys.
     /// - Returns: the number of results removed.

@@ -91,7 +91,7 @@ public struct RefreshStore: Sendable {
     /// - Throws: `RedisError`. Jobs that were removed before the error are gone.
     public func removeAll(of tenant: String) async throws(RedisError) {
         let owner = Array("\(tenant)\n".utf8)
-        try await redis.scan(["HSCAN", keys[1]], ["COUNT", 1000]) { (page) async throws(RedisError) in
+        try await redis.scan(["HSCAN", keys[1]]) { (page) async throws(RedisError) in
             for place in stride(from: 0, to: page.count - 1, by: 2)
             where page[place + 1].bytes?.starts(with: owner) == true {
                 if let id = page[place].string { try await remove(id) }
