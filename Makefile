@@ -12,10 +12,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients chart check docc site commands docker-test monitoring kafka clean
+.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients compatible-urls chart check docc site commands docker-test monitoring kafka clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install the Debian packages to build and run Halcyon and its unit tests, under 400 MB; on other systems, list them
 	@scripts/deps
@@ -80,6 +80,9 @@ conformance: release ## test the gateway against its OpenAPI document; ARGS="EXA
 
 clients: deps-test release ## build, install and check the client packages against a cluster (docs/clients.md); ARGS="python"
 	@scripts/clients $(ARGS)
+
+compatible-urls: deps-test release ## compare images under URLs of imgproxy, thumbor and imagor with Pillow (docs/compatible-urls.md); ARGS="thumbor"
+	@scripts/compatible-urls $(ARGS)
 
 chart: release ## lint and render the Helm chart and validate it against the schemas of Kubernetes (docs/deployment.md); ARGS="test_workers"
 	@scripts/chart $(ARGS)

@@ -25,6 +25,8 @@ REJECTIONS = {
     "other address of gateways": ({"settings": {"gateway": {"listen": "0.0.0.0:80"}}}, "settings.gateway.listen is not supported"),
     "API key in settings": ({"settings": {"gateway": {"keys": {"a": "b"}}}}, "set gateway.secrets.HALCYON_GATEWAY_KEYS_NAME instead"),
     "URL key in settings": ({"settings": {"gateway": {"urlKeys": {"a": "b"}}}}, "gateway.secrets.HALCYON_GATEWAY_URL_KEYS_ID"),
+    "imgproxy key in settings": (
+        {"settings": {"gateway": {"urls": {"imgproxy": {"keys": {"a": "00:00"}}}}}}, "gateway.secrets.HALCYON_GATEWAY_URLS_IMGPROXY_KEYS_NAME"),
     "purge hooks in settings": ({"settings": {"purge": {"hooks": {"a": "{}"}}}}, "secrets.HALCYON_PURGE_HOOKS_NAME"),
     "webhook secret in settings": ({"settings": {"webhooks": {"secret": "whsec_a"}}}, "set secrets.HALCYON_WEBHOOKS_SECRET instead"),
     "credentials in settings": (

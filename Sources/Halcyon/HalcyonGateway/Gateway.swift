@@ -1,6 +1,8 @@
 import Concurrency
 import HTTPServer
 import HalcyonCluster
+import HalcyonCoding
+import HalcyonCoordination
 import HalcyonResults
 import HalcyonTelemetry
 import Kafka
@@ -56,7 +58,9 @@ public final class Gateway: Sendable {
         _ options: GatewayOptions, on addresses: [(host: String, port: UInt16)], log: Log, metrics: Metrics,
         tracer: Tracer? = nil
     ) async throws -> Gateway {
-        for address in addresses where !options.access.allowsListening(on: address.host) {
+        var access = options.access
+        access.hasCompatibleKeys = options.urls.hasKeys
+        for address in addresses where !access.allowsListening(on: address.host) {
             throw OpenGatewayError(host: address.host)
         }
         let producer = try Producer(properties: options.kafka.producer(within: options.jobs.sendTime))
@@ -97,7 +101,7 @@ public final class Gateway: Sendable {
                 producer: producer, topics: options.topics, reader: reader, presets: presets.catalog, memory: memory,
                 times: (options.limits.requestTime, options.jobs.sendTime))
             let control = ControlPublisher(producer, topics: options.topics)
-            let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: options.access.origins))
+            let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins))
             let images = ImageRoutes(
                 results: results, store: store, redirects: options.redirectsToStore, imageCache: imageCache,
                 headers: headers, cacheTags: options.cacheTags, log: log)
@@ -128,10 +132,11 @@ public final class Gateway: Sendable {
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
                     + controlRoutes.all + presetRoutes.all + dead.all + cluster.all
-                    + DocumentRoutes.all + DashboardRoutes.all,
-                authenticator: Authenticator(options.access), log: log, metrics: metrics, tracer: tracer)
+                    + DocumentRoutes.all + DashboardRoutes.all
+                    + CompatibleURLRoutes(render: render, options: options.urls).all,
+                authenticator: Authenticator(access), log: log, metrics: metrics, tracer: tracer)
             let chain = MiddlewareChain(
-                probes: probes, router: router, headers: headers, hosts: HostRule(options.access))
+                probes: probes, router: router, headers: headers, hosts: HostRule(access))
             var limits = options.limits
             limits.responseHeadBytes = options.cacheTags.headBytes
             let servers = try await listen(on: addresses, limits, log) { chain.reply(to: $0) }
@@ -185,5 +190,70 @@ public final class Gateway: Sendable {
         await producer.close(flushingFor: grace)
         await store?.close(within: .seconds(5))
         await redis.close()
+    }
+}
+
+/// The options of a gateway. `halcyon config` documents the settings of the same names.
+public struct GatewayOptions: Sendable {
+    /// The topics of the cluster.
+    public var topics: Topics
+    /// The Kafka connection properties.
+    public var kafka: KafkaProperties
+    /// The consumer group of the workers. The name of the gateways' group starts with it.
+    public var group = "halcyon-workers"
+    /// The Redis server that stores the results.
+    public var redis: RedisEndpoint
+    /// The persistent result store; nil if results live in Redis only.
+    public var resultStore: ResultStoreOptions?
+    /// True if `GET /v1/images/{key}` redirects to the public URL of a result in the store.
+    public var redirectsToStore = false
+    /// The decoder of jobs.
+    public var reader = JobDecoder()
+    /// The presets of the settings, the same as those of the workers.
+    public var presets: [Preset] = []
+    /// Authentication, authorization, rate limits and CORS.
+    public var access = AccessOptions()
+    /// The in-memory cache of images.
+    public var imageCache = ImageMemoryCacheOptions()
+    /// The headers by which shared caches purge images.
+    public var cacheTags = CacheTagOptions()
+    /// The quota of each tenant, the same as that of the workers. If it is set, renderings count as uses of results.
+    public var budget = Budget()
+    /// Settings for submitting jobs.
+    public var jobs = JobsOptions()
+    /// The options of batches, the same as those of the workers.
+    public var batches = BatchOptions()
+    /// Settings for rendering images on request.
+    public var render = RenderOptions()
+    /// The URL grammars of other image servers that are served.
+    public var urls = CompatibleURLOptions()
+    /// Settings for listing and replaying dead letters.
+    public var dead = DeadLetterOptions()
+    /// Settings of the cluster overview.
+    public var overview = OverviewOptions()
+    /// Settings of the event streams.
+    public var events = EventOptions()
+    /// The limits of the HTTP server.
+    public var limits = HTTPServer.Limits()
+
+    /// Creates options for the given servers.
+    public init(topics: Topics = Topics(), kafka: KafkaProperties, redis: RedisEndpoint) {
+        self.topics = topics
+        self.kafka = kafka
+        self.redis = redis
+    }
+}
+
+extension GatewayOptions {
+    /// The options of the reader of control messages. Presets are loaded at the start, so older messages are skipped.
+    var control: ControlReader.Options {
+        ControlReader.Options(topics: topics, properties: kafka.control, reader: reader, memory: 60)
+    }
+
+    /// The options of the relay that updates job states, as a member of the gateways' group.
+    var states: EventRelay.Options {
+        EventRelay.Options(
+            topic: topics.events, properties: kafka.bookkeeper(group: "\(group)-gateways"),
+            consumer: JobConsumer.Options(), of: "job_states", maximumAge: jobs.memory)
     }
 }

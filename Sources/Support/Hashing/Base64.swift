@@ -23,6 +23,21 @@ public enum Base64 {
         }
     }
 
+    /// Decodes base64url (RFC 4648, section 5) with or without padding; nil if the text is not of this form.
+    public static func decode(urlSafe text: some StringProtocol) -> [UInt8]? {
+        let digits = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }.reversed()
+        guard digits.allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "/") }) else { return nil }
+        let plain = digits.map { byte in
+            switch byte {
+            case UInt8(ascii: "-"): UInt8(ascii: "+")
+            case UInt8(ascii: "_"): UInt8(ascii: "/")
+            default: byte
+            }
+        }
+        let padding = [UInt8](repeating: UInt8(ascii: "="), count: (4 - plain.count % 4) % 4)
+        return decode(String(decoding: plain + padding, as: UTF8.self))
+    }
+
     private static func isDigit(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),

@@ -174,6 +174,40 @@ public enum HMACSHA256 {
     }
 }
 
+/// Message authentication codes (RFC 2104) with the hash functions that signatures of other systems need, implemented
+/// by OpenSSL. Halcyon's own signatures use ``HMACSHA256``.
+public enum HMACAlgorithm: String, CaseIterable, Sendable {
+    /// SHA-1, which is sufficient in an HMAC (RFC 6194, 3.3) but not recommended for new systems.
+    case sha1
+    /// SHA-256.
+    case sha256
+    /// SHA-512.
+    case sha512
+
+    /// Returns the code of `message` under `key`: 20, 32 or 64 bytes. It traps if libcrypto has no such function.
+    public func code(of message: [UInt8], key: [UInt8]) -> [UInt8] {
+        let function =
+            switch self {
+            case .sha1: EVP_sha1()
+            case .sha256: EVP_sha256()
+            case .sha512: EVP_sha512()
+            }
+        return [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { bytes, count in
+            var length: UInt32 = 0
+            let result = HMAC(function, key, Int32(key.count), message, message.count, bytes.baseAddress, &length)
+            precondition(result != nil, "libcrypto cannot compute an HMAC with \(rawValue)")
+            count = Int(length)
+        }
+    }
+}
+
+extension [UInt8] {
+    /// True if the bytes are equal, compared in constant time. The number of bytes is no secret.
+    public func isSame(inConstantTimeAs other: [UInt8]) -> Bool {
+        count == other.count && CRYPTO_memcmp(self, other, count) == 0
+    }
+}
+
 extension Digest256 {
     /// True if all bytes are equal, compared in constant time. For secrets and signatures.
     public func isSame(inConstantTimeAs other: Digest256) -> Bool {

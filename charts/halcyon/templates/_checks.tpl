@@ -58,6 +58,11 @@
 {{- fail (printf "settings.%s is stored in a ConfigMap, which is not secret; set %s.%s instead" (join "." $place) $values $variable) -}}
 {{- end -}}
 {{- end -}}
+{{- range $server := list "imgproxy" "thumbor" "imagor" -}}
+{{- if dig "gateway" "urls" $server "keys" "" $settings -}}
+{{- fail (printf "settings.gateway.urls.%s.keys is stored in a ConfigMap, which is not secret; set gateway.secrets.HALCYON_GATEWAY_URLS_%s_KEYS_NAME instead" $server (upper $server)) -}}
+{{- end -}}
+{{- end -}}
 {{- $s3 := dig "sources" "s3" dict $settings -}}
 {{- range $name, $variable := dict "secretKey" "HALCYON_SOURCES_S3_SECRET_KEY" "sessionToken" "HALCYON_SOURCES_S3_SESSION_TOKEN" -}}
 {{- if get $s3 $name -}}
@@ -140,7 +145,7 @@
 {{- $keys := or .Values.existingSecret .Values.gateway.existingSecret .Values.envFrom .Values.gateway.envFrom (dig "gateway" "allowAnonymous" false .Values.settings) -}}
 {{- $variables := include "halcyon.variableNames" (dict "root" . "values" .Values.gateway) | fromJsonArray -}}
 {{- range concat (keys .Values.secrets) (keys .Values.gateway.secrets) $variables -}}
-{{- if hasPrefix "HALCYON_GATEWAY_KEYS_" . -}}
+{{- if regexMatch "^HALCYON_GATEWAY_(URLS_[A-Z]+_)?KEYS_" . -}}
 {{- $keys = true -}}
 {{- end -}}
 {{- end -}}

@@ -21,6 +21,8 @@ enum GatewayCommand: Subcommand {
             every client has full access, and the gateway listens only on loopback addresses unless \
             gateway.allowAnonymous is true.
 
+            Images can also be served under the URLs of imgproxy, thumbor and imagor (gateway.urls).
+
             The gateway also serves /healthz, /readyz and /metrics. On SIGTERM or Ctrl-C it drains: requests in flight \
             have the grace period worker.grace to complete.
             """,

@@ -124,6 +124,79 @@ extension ProgramOptions {
     ]
 }
 
+extension ProgramOptions {
+    /// Settings of the URLs of other image servers.
+    static let compatibleURLSettings: [Setting<ProgramOptions>] = [
+        Setting("gateway.urls.formats", \.gateway.urls.formats, .list(of: .oneOf))
+            .help(
+                """
+                Formats that URLs of imgproxy, thumbor and imagor without a format may get: the first one that the \
+                Accept header of the client names. None by default: the format of the source.
+                """),
+        Setting("gateway.urls.imgproxy.prefix", \.gateway.urls.imgproxy.prefix, .text)
+            .help("Path (/ or /imgproxy) below which URLs of imgproxy are served. None by default."),
+        Setting("gateway.urls.imgproxy.signatureSize", \.gateway.urls.imgproxy.signatureSize, .integer(in: 1...32))
+            .help("Number of bytes of a signature (IMGPROXY_SIGNATURE_SIZE)."),
+        Setting("gateway.urls.imgproxy.allowUnsigned", \.gateway.urls.imgproxy.allowsUnsigned, .bool)
+            .help("Serve URLs of imgproxy with any signature if there are no keys. Everyone can then render anything."),
+        Setting("gateway.urls.imgproxy.onlyPresets", \.gateway.urls.imgproxy.onlyPresets, .bool)
+            .help("Accept only presets instead of processing options (IMGPROXY_ONLY_PRESETS)."),
+        Setting("gateway.urls.imgproxy.quality", \.gateway.urls.imgproxy.quality, .integer(in: 1...100))
+            .help("Quality of images without one (IMGPROXY_QUALITY)."),
+        Setting("gateway.urls.imgproxy.formatQuality", \.imgproxyFormatQualities, .list(of: .text))
+            .help("Qualities of formats, such as webp=79 (IMGPROXY_FORMAT_QUALITY)."),
+        Setting("gateway.urls.imgproxy.baseURL", \.gateway.urls.imgproxy.baseURL, .text)
+            .help("URL that sources are appended to (IMGPROXY_BASE_URL). None by default."),
+        Setting("gateway.urls.imgproxy.watermark", \.gateway.urls.imgproxy.watermark, .text)
+            .help("URL of the watermark (IMGPROXY_WATERMARK_URL). None by default."),
+        Setting("gateway.urls.thumbor.prefix", \.gateway.urls.thumbor.prefix, .text)
+            .help("Path (/ or /thumbor) below which URLs of thumbor are served. None by default."),
+        Setting("gateway.urls.thumbor.allowUnsigned", \.gateway.urls.thumbor.allowsUnsigned, .bool)
+            .help(
+                "Serve URLs with unsafe instead of a signature (ALLOW_UNSAFE_URL). Everyone can then render anything."),
+        Setting("gateway.urls.thumbor.defaultScheme", \.gateway.urls.thumbor.defaultScheme, .oneOf(["http", "https"]))
+            .help("Scheme of images without one: http for the http_loader, https for the https_loader."),
+        Setting("gateway.urls.thumbor.baseURL", \.gateway.urls.thumbor.baseURL, .text)
+            .help("URL that image paths are appended to. None by default: images are URLs."),
+        Setting("gateway.urls.thumbor.quality", \.gateway.urls.thumbor.quality, .integer(in: 0...100))
+            .help("Quality of images without one (QUALITY); 0 for the default of Halcyon."),
+        Setting("gateway.urls.imagor.prefix", \.gateway.urls.imagor.prefix, .text)
+            .help("Path (/ or /imagor) below which URLs of imagor are served. None by default."),
+        Setting("gateway.urls.imagor.signerType", \.gateway.urls.imagor.algorithm, .oneOf)
+            .help("Hash function of signatures (IMAGOR_SIGNER_TYPE)."),
+        Setting("gateway.urls.imagor.signerTruncate", \.gateway.urls.imagor.signatureLength, .integer(in: 0...88))
+            .help("Number of characters of a signature (IMAGOR_SIGNER_TRUNCATE); 0 for all, otherwise at least 20."),
+        Setting("gateway.urls.imagor.allowUnsigned", \.gateway.urls.imagor.allowsUnsigned, .bool)
+            .help("Serve URLs with unsafe instead of a signature (IMAGOR_UNSAFE). Everyone can then render anything."),
+        Setting("gateway.urls.imagor.defaultScheme", \.gateway.urls.imagor.defaultScheme, .oneOf(["http", "https"]))
+            .help("Scheme of images without one (HTTP_LOADER_DEFAULT_SCHEME)."),
+        Setting("gateway.urls.imagor.baseURL", \.gateway.urls.imagor.baseURL, .text)
+            .help("URL that image paths are appended to (HTTP_LOADER_BASE_URL). None by default: images are URLs."),
+        Setting("gateway.urls.imagor.quality", \.gateway.urls.imagor.quality, .integer(in: 0...100))
+            .help("Quality of images without one; 0 for the default of Halcyon."),
+    ]
+
+    /// Keys and presets of the URLs of other image servers.
+    static let compatibleURLMaps: [SettingMap<ProgramOptions>] = [
+        SettingMap(
+            "gateway.urls.imgproxy.keys", \.imgproxyKeys, variables: "GATEWAY_URLS_IMGPROXY_KEYS_", isSecret: true
+        )
+        .help(
+            "IMGPROXY_KEY and IMGPROXY_SALT by name, as KEY:SALT in hexadecimal digits; several for rotation."),
+        SettingMap(
+            "gateway.urls.imgproxy.presets", \.gateway.urls.imgproxy.presets,
+            variables: "GATEWAY_URLS_IMGPROXY_PRESETS_", isSecret: false
+        )
+        .help("Processing options by the name of the preset (IMGPROXY_PRESETS); default applies to every URL."),
+        SettingMap(
+            "gateway.urls.thumbor.keys", \.thumborKeys, variables: "GATEWAY_URLS_THUMBOR_KEYS_", isSecret: true
+        )
+        .help("Keys of signatures by name (SECURITY_KEY); several for rotation."),
+        SettingMap("gateway.urls.imagor.keys", \.imagorKeys, variables: "GATEWAY_URLS_IMAGOR_KEYS_", isSecret: true)
+            .help("Keys of signatures by name (IMAGOR_SECRET); several for rotation."),
+    ]
+}
+
 extension Configuration {
     /// Creates the options of a gateway.
     func gateway() throws -> GatewayOptions {
@@ -139,6 +212,7 @@ extension Configuration {
         gateway.budget = options.worker.results.budget
         gateway.access.keys = try keys
         gateway.access.urlKeys = try urlKeys
+        gateway.urls = try CompatibleURLOptions(options)
         gateway.jobs.longestWait = gateway.render.wait
         gateway.batches = options.worker.batches
         return gateway
@@ -201,5 +275,51 @@ extension Configuration {
             }
             return keys
         }
+    }
+}
+
+extension CompatibleURLOptions {
+    /// Creates the options from the values of the settings.
+    /// - Throws: ``ConfigurationError`` that names the setting.
+    init(_ options: ProgramOptions) throws(ConfigurationError) {
+        self = options.gateway.urls
+        for (name, text) in options.imgproxyKeys.sorted(by: { $0.key < $1.key }) {
+            guard let key = ImgproxyURLOptions.Key(text) else {
+                throw ConfigurationError(
+                    "gateway.urls.imgproxy.keys.\(name): expected KEY:SALT, both in hexadecimal digits")
+            }
+            imgproxy.keys.append(key)
+        }
+        thumbor.keys = try Self.keys("thumbor", options.thumborKeys)
+        imagor.keys = try Self.keys("imagor", options.imagorKeys)
+        imgproxy.formatQualities = [:]
+        for text in options.imgproxyFormatQualities {
+            let parts = text.split(separator: "=").map { String($0) }
+            guard parts.count == 2, let format = ImageFormat(rawValue: parts[0] == "jpg" ? "jpeg" : parts[0]),
+                let quality = Int(parts[1]), (1...100).contains(quality)
+            else {
+                throw ConfigurationError(
+                    "gateway.urls.imgproxy.formatQuality: expected formats with qualities, webp=79, found \(text)"
+                )
+            }
+            imgproxy.formatQualities[format] = quality
+        }
+        guard imagor.signatureLength == 0 || imagor.signatureLength >= 20 else {
+            throw ConfigurationError("gateway.urls.imagor.signerTruncate: expected 0 or at least 20 characters")
+        }
+        if let mistake { throw ConfigurationError("gateway.urls.\(mistake.setting): \(mistake.reason)") }
+    }
+
+    private static func keys(
+        _ grammar: String, _ texts: [String: String]
+    ) throws(ConfigurationError) -> [[UInt8]] {
+        var keys: [[UInt8]] = []
+        for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
+            guard !text.isEmpty else {
+                throw ConfigurationError("gateway.urls.\(grammar).keys.\(name): expected a key, found none")
+            }
+            keys.append(Array(text.utf8))
+        }
+        return keys
     }
 }

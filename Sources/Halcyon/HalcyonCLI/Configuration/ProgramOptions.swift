@@ -60,6 +60,10 @@ struct ProgramOptions: Sendable {
     var gatewayKeys: [String: String] = [:]
     var gatewayScopes: [String: String] = [:]
     var gatewayURLKeys: [String: String] = [:]
+    var imgproxyKeys: [String: String] = [:]
+    var thumborKeys: [String: String] = [:]
+    var imagorKeys: [String: String] = [:]
+    var imgproxyFormatQualities = ["webp=79", "avif=63", "jxl=77"]
 
     var traces = TraceOptions(endpoint: "")
     var tracesProtocol = TraceProtocol.httpJSON
@@ -98,8 +102,9 @@ extension ProgramOptions {
         settings: clusterSettings + presetSettings + sourceSettings + s3Settings(.sources, of: "s3: sources")
             + workerSettings
             + resultStoreSettings + s3Settings(.results, of: "results") + notifySettings + gatewaySettings
+            + compatibleURLSettings
             + traceSettings + processSettings,
-        maps: maps,
+        maps: maps + compatibleURLMaps,
         together: [S3SettingMembers.sources.credentials, S3SettingMembers.results.credentials],
         // The variable for the file, and variables of tests and the build.
         ignoring: ["HALCYON_CONFIG", "HALCYON_EXECUTABLE", "HALCYON_IMAGE", "HALCYON_ROOT"])

@@ -13,6 +13,8 @@ public struct AccessOptions: Sendable {
     public var urlKeys: [String: [UInt8]] = [:]
     /// True if a signed URL must have an expiry time.
     public var requiresExpiry = true
+    /// True if the URLs of other image servers are signed, which requires a key for all other requests.
+    var hasCompatibleKeys = false
     /// The origins whose pages may read responses (CORS), such as `https://example.org`; `*` for all. Empty by default.
     public var origins: [String] = []
 
@@ -21,7 +23,7 @@ public struct AccessOptions: Sendable {
 
     /// True if every request needs a key or a signed URL. Secrets of signed URLs are enough to require this, because
     /// the signatures would otherwise protect nothing.
-    var asksForKeys: Bool { !keys.isEmpty || !urlKeys.isEmpty }
+    var asksForKeys: Bool { !keys.isEmpty || !urlKeys.isEmpty || hasCompatibleKeys }
 
     /// True if a gateway may listen on an address. Without keys it may only listen on loopback addresses, unless
     /// ``isOpen`` is set.

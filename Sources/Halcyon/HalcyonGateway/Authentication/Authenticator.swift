@@ -57,6 +57,7 @@ struct Authenticator: Sendable {
     private func leave(
         _ request: HTTPServer.Request, _ route: Route, _ key: APIKey?
     ) throws(Problem) -> Principal.Authorization {
+        if let verify = route.verify { return try verify(request) }
         guard let scope = route.scope else { return .open }
         // An invalid signature is rejected even if the request has a valid key.
         if route.acceptsSignature, URLSigner.isSigned(request) {

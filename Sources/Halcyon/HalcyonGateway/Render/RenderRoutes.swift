@@ -21,17 +21,26 @@ struct RenderRoutes: Sendable {
     }
 
     private func render(_ call: RequestContext) async throws -> HTTPServer.Response {
-        let accepts = AcceptHeader(call.request.headers["Accept"])
         let query = try RenderQuery(call.request.query, preset: call.values["name"])
+        let request = RenderRequest(draft: query.draft, wait: query.wait, formats: options.formats)
+        return try await response(to: request, call)
+    }
+
+    /// Returns the image that a request describes, rendered unless it is stored already.
+    func response(to request: RenderRequest, _ call: RequestContext) async throws -> HTTPServer.Response {
+        let accepts = AcceptHeader(call.request.headers["Accept"])
         guard accepts.takesImages else { throw Problem(.notAcceptable, "this endpoint serves only image/* content") }
-        let prepared = try await prepare(query, accepts)
+        let prepared = try await prepare(request, accepts)
         guard !prepared.job.isPrefetch, prepared.job.notBefore == nil else {
             throw Problem(
                 .invalidJob, "the client waits for an image; a preset with prefetch or notBefore has none now")
         }
         var response: HTTPServer.Response
         do {
-            response = try await image(of: prepared, query, call)
+            response = try await image(of: prepared, request, call)
+            if let disposition = request.disposition, let type = response.headers["Content-Type"] {
+                response.headers["Content-Disposition"] = disposition.header(mediaType: type)
+            }
         } catch let problem as Problem where accepts.prefersImages {
             response = Placeholder(for: prepared.job).response(for: problem)
         }
@@ -39,35 +48,41 @@ struct RenderRoutes: Sendable {
         return response
     }
 
-    private func prepare(_ query: RenderQuery, _ accepts: AcceptHeader) async throws(Problem) -> ValidatedJob {
-        var draft = query.draft
+    private func prepare(_ request: RenderRequest, _ accepts: AcceptHeader) async throws(Problem) -> ValidatedJob {
+        var draft = request.draft
         // A client is waiting.
         if draft["priority"] == nil { draft.set("priority", Lane.high.rawValue) }
-        let isAuto = draft["format"].map { $0 == "auto".json } ?? true
-        guard isAuto, let format = options.formats.first(where: accepts.names) else {
-            return try await submitter.prepare(draft, naming: "render")
+        if let format = try await format(for: draft, among: request.formats, accepts) {
+            draft.set("format", format.rawValue)
         }
-        if draft["preset"] != nil {
-            // The format is that of the preset, unless it is overridable and automatic.
-            let prepared = try await submitter.prepare(draft, naming: "render")
-            let preset = prepared.job.preset.flatMap { submitter.presets[$0.name] }
-            guard preset?.overridable.contains("format") == true, prepared.job.variants.first?.output.format == nil
-            else {
-                return prepared
-            }
+        if draft["quality"] == nil, let quality = request.qualities?.quality(ofFormat: draft["format"]) {
+            draft.set("quality", quality)
         }
-        draft.set("format", format.rawValue)
         return try await submitter.prepare(draft, naming: "render")
     }
 
-    private func image(of prepared: ValidatedJob, _ query: RenderQuery, _ call: RequestContext) async throws
+    /// Returns the format that the client prefers, if the job has an automatic one.
+    private func format(
+        for draft: JobBuilder, among formats: [ImageFormat], _ accepts: AcceptHeader
+    ) async throws(Problem) -> ImageFormat? {
+        let isAuto = draft["format"].map { $0 == "auto".json } ?? true
+        guard isAuto, let format = formats.first(where: accepts.names) else { return nil }
+        guard draft["preset"] != nil else { return format }
+        // The format is that of the preset, unless it is overridable and automatic.
+        let job = try await submitter.prepare(draft, naming: "render").job
+        let preset = job.preset.flatMap { submitter.presets[$0.name] }
+        return preset?.overridable.contains("format") == true && job.variants.first?.output.format == nil
+            ? format : nil
+    }
+
+    private func image(of prepared: ValidatedJob, _ request: RenderRequest, _ call: RequestContext) async throws
         -> HTTPServer.Response
     {
         if prepared.job.cache.looksAtResults, let there = await stored(prepared, call) { return there }
         // Registered before the job is sent, so that its terminal event is not missed.
         let waiter = feed.wait(for: prepared.job.id)
         defer { waiter.leave() }
-        let wait = query.wait?.duration(withTimeout: options.wait) ?? options.wait
+        let wait = request.wait?.duration(withTimeout: options.wait) ?? options.wait
         try await submitter.send(
             prepared, traceparent: call.traceparent, by: submitter.latest(for: call),
             waitTimeout: WaitTimeout(wait - call.began.duration(to: .now)))
@@ -133,6 +148,20 @@ struct RenderRoutes: Sendable {
         case .cancelled, .superseded, nil: throw Problem(.gone, "the job was cancelled")
         }
     }
+}
+
+/// A rendering that a client waits for: the job, and what concerns its response only.
+struct RenderRequest: Sendable {
+    /// The job, without an id.
+    let draft: JobBuilder
+    /// The time to wait for the image; nil for the gateway's default.
+    var wait: WaitParameter?
+    /// The formats that an automatic format may become by the `Accept` header of the client.
+    let formats: [ImageFormat]
+    /// The qualities of formats if the job has none; nil for those of Halcyon.
+    var qualities: FormatQualities?
+    /// The file name and the disposition that the response declares; nil for none.
+    var disposition: ContentDisposition?
 }
 
 /// Settings for rendering images on request.

@@ -8,7 +8,12 @@ struct Route: CustomStringConvertible, Sendable {
         case word(String)
         /// A parameter, which matches any non-empty segment.
         case name(String)
+        /// The rest of the path, of at least one segment, except paths that begin like those of Halcyon.
+        case rest(String)
     }
+
+    /// Authorizes a request by its URL.
+    typealias Verification = @Sendable (HTTPServer.Request) throws(Problem) -> Principal.Authorization
 
     /// Handles a request. ``Router`` converts errors into responses.
     typealias RouteHandler = @Sendable (RequestContext) async throws -> HTTPServer.Response
@@ -21,6 +26,8 @@ struct Route: CustomStringConvertible, Sendable {
     let scope: Scope?
     /// True if a signed URL also authorizes the request.
     let acceptsSignature: Bool
+    /// Authorizes requests instead of ``scope``; nil if the scope applies.
+    let verify: Verification?
     /// True if the route submits jobs. Its requests are traced.
     let startsJobs: Bool
     /// The kind of permit that a request needs.
@@ -30,19 +37,24 @@ struct Route: CustomStringConvertible, Sendable {
     let answer: RouteHandler
 
     /// - Parameters:
-    ///   - path: a pattern such as `/v1/jobs/{id}`.
+    ///   - path: a pattern such as `/v1/jobs/{id}`, or `/images/{path...}` for all paths below `/images`.
     ///   - scope: the required scope; nil for a public route.
+    ///   - verify: authorizes requests instead of the scope.
     init(
         _ method: String, _ path: String, for scope: Scope?, acceptsSignature: Bool = false, startsJobs: Bool = false,
-        kind: RateLimiterState.Kind = .request, atOnce: AtOnce? = nil, answer: @escaping RouteHandler
+        kind: RateLimiterState.Kind = .request, verify: Verification? = nil, atOnce: AtOnce? = nil,
+        answer: @escaping RouteHandler
     ) {
+        self.verify = verify
         self.method = method
         self.atOnce = atOnce
         self.acceptsSignature = acceptsSignature
         self.startsJobs = startsJobs
         self.kind = kind
         self.path = path.split(separator: "/").map { part in
-            part.hasPrefix("{") ? .name(String(part.dropFirst().dropLast())) : .word(String(part))
+            guard part.hasPrefix("{") else { return .word(String(part)) }
+            return part.hasSuffix("...}")
+                ? .rest(String(part.dropFirst().dropLast(4))) : .name(String(part.dropFirst().dropLast()))
         }
         self.scope = scope
         self.answer = answer
@@ -60,6 +72,7 @@ struct Route: CustomStringConvertible, Sendable {
             switch segment {
             case .word(let word): "/\(word)"
             case .name(let name): "/{\(name)}"
+            case .rest(let name): "/{\(name)...}"
             }
         }
         return parts.isEmpty ? "/" : parts.joined()
@@ -67,7 +80,11 @@ struct Route: CustomStringConvertible, Sendable {
 
     /// Returns the values of the parameters if the path matches.
     func values(in given: [String]) -> [String: String]? {
-        guard given.count == path.count else { return nil }
+        if case .rest? = path.last {
+            guard given.count >= path.count, given.first.map(URLPrefix.reserved.contains) == false else { return nil }
+        } else {
+            guard given.count == path.count else { return nil }
+        }
         var values: [String: String] = [:]
         for (segment, part) in zip(path, given) {
             switch segment {
@@ -75,6 +92,7 @@ struct Route: CustomStringConvertible, Sendable {
             case .name(let name):
                 if part.isEmpty { return nil }
                 values[name] = part
+            case .rest(let name): values[name] = given[(path.count - 1)...].joined(separator: "/")
             }
         }
         return values
@@ -91,6 +109,13 @@ struct RequestContext: Sendable {
     let began: ContinuousClock.Instant
     /// The trace of the request; nil if tracing is off or the route submits no jobs.
     let trace: RequestTrace?
+
+    /// Returns the context of a request whose signed URL expires at this time, in seconds since 1970; nil for never.
+    func expiring(at expires: Int64?) -> RequestContext {
+        let caller = Principal(
+            name: caller.name, leave: .signature(expires: expires), mayAdminister: caller.mayAdminister)
+        return RequestContext(request: request, values: values, caller: caller, began: began, trace: trace)
+    }
 
     /// The `traceparent` of the submitted jobs: that of the request's span, or the header of the request.
     var traceparent: String? { trace?.context.traceparent ?? request.headers.first("traceparent") }
