@@ -144,11 +144,11 @@ let package = Package(
         // The client, on Foundation alone. The name Halcyon would collide with the executable if file names ignore
         // case.
         module("Halcyon", "HalcyonKit"),
-        // For `halcyon dev --demo`. The demo script and tests read the other photographs from the folder.
+        // For `halcyon dev`. The demo script and tests read the other photographs from the folder.
         .target(
             name: "SamplePhotographs", path: "Samples",
-            exclude: ["README.md", "astronaut.jpg", "coffee.jpg", "hubble.jpg", "rocket.jpg"],
-            resources: [.embedInCode("chelsea.jpg")]),
+            exclude: ["README.md", "hubble.jpg", "rocket.jpg"],
+            resources: [.embedInCode("astronaut.jpg"), .embedInCode("chelsea.jpg"), .embedInCode("coffee.jpg")]),
         module(
             "Halcyon", "HalcyonCLI",
             clustering + storage + [

@@ -2,6 +2,7 @@
 # Submits a job over HTTP with curl and writes the image to a file: http.sh GATEWAY SOURCE FILE.
 # Set HALCYON_KEY if the gateway requires a key.
 set -eu
+[ $# -eq 3 ] || { echo "usage: http.sh GATEWAY SOURCE FILE" >&2; exit 2; }
 gateway=$1 source=$2 file=$3
 request() { curl --silent --show-error --fail-with-body ${HALCYON_KEY:+-H "Authorization: Bearer $HALCYON_KEY"} "$@"; }
 field() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Submits a job over Kafka with kcat: kafka.sh BROKERS SOURCE. Prints the events of the job as they arrive, up to its terminal event.
 set -eu
+[ $# -eq 2 ] || { echo "usage: kafka.sh BROKERS SOURCE" >&2; exit 2; }
 brokers=$1 source=$2
 id="shell-$$-$(date +%s)"
 printf '{"id": "%s", "source": "%s", "width": 400, "height": 300}\n' "$id" "$source" | kcat -P -b "$brokers" -t halcyon.jobs

@@ -57,10 +57,11 @@ class CommandFixture:
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.origin = Origin()
         self.probes = f"127.0.0.1:{free_port()}"
+        self.environment = self.folder / "dev.env"
         self.log = open(self.folder / "dev.log", "w", encoding="utf-8")
         variables = self.variables() | {"HALCYON_GATEWAY_LISTEN": "127.0.0.1:0", "HALCYON_HTTP_LISTEN": self.probes}
         self.process = subprocess.Popen(
-            [HALCYON, "dev", "--json", "--log-level", "warning"], stdout=subprocess.PIPE, stderr=self.log, text=True, env=variables)
+            [HALCYON, "dev", "--json", "--environment", self.environment, "--log-level", "warning"], stdout=subprocess.PIPE, stderr=self.log, text=True, env=variables)
         addresses = json.loads(self.process.stdout.readline())
         self.kafka, self.redis, self.gateway = addresses["kafka"], addresses["redis"], addresses["gateway"]
         bin_folder = self.folder / "bin"
@@ -97,8 +98,6 @@ class CommandFixture:
         """Returns a block with the addresses of the documentation replaced by those of this fixture."""
         places = {
             "https://example.org": self.origin.url,
-            "redis://127.0.0.1:PORT": f"redis://{self.redis}",
-            "127.0.0.1:PORT": self.kafka,
             "http://127.0.0.1:8080": self.gateway,
             "http://worker:9464": f"http://{self.probes}",
             "redis://redis:6379": f"redis://{self.redis}",
@@ -122,6 +121,7 @@ class CommandFixture:
             (folder / entry).symlink_to(ROOT / entry)
         (folder / ".build/release").mkdir(parents=True)
         (folder / ".build/release/halcyon").symlink_to(HALCYON)
+        (folder / ".build/dev.env").symlink_to(self.environment)
         for picture in ("photo.jpg", "cat.jpg"):
             shutil.copy(ROOT / "Samples/chelsea.jpg", folder / picture)
         return folder

@@ -69,7 +69,7 @@ class Dev(unittest.TestCase):
         # Like Ctrl-C in its terminal.
         os.killpg(dev.pid, signal.SIGINT)
         dev.wait(TIMEOUT)
-        self.assertFalse((self.root / ".build/dev").exists())
+        self.assertFalse((self.root / ".build/dev.env").exists())
 
     def test_worker_without_a_cluster_says_what_to_do(self):
         worker = self.start("worker")

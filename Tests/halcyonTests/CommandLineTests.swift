@@ -21,6 +21,17 @@ import Testing
         #expect(run.errors.isEmpty)
     }
 
+    @Test func helpOfSubmitIsShortUnlessAllOfItIsWanted() async throws {
+        let short = try await Executable.run(["submit", "--help"]).expect(0).output
+        let complete = try await Executable.run(["submit", "--help-all"]).expect(0).output
+        for title in ["Source", "Sizing", "Output", "Schedule", "Cache", "Connection"] {
+            #expect(short.contains("\n\n\(title):\n") && complete.contains("\n\n\(title):\n"), "\(title)")
+        }
+        #expect(short.contains("  --width ") && !short.contains("  --effort "))
+        #expect(complete.contains("  --effort ") && complete.contains("\n\nDelivery:\n"))
+        #expect(short.split(separator: "\n").count < 100)
+    }
+
     @Test func programPrintsItsCommandsAndItsVersion() async throws {
         let help = try await Executable.run(["--help"]).expect(0).output
         for command in Self.commands { #expect(help.contains("  \(command.prefix { $0 != " " }) ")) }
@@ -96,6 +107,9 @@ import Testing
             ("submit https://example.org/ --set prefix", "expected NAME=VALUE"),
             ("key", "SOURCE is missing"),
             ("key https://example.org/ --height 0", "--height: expected a number above 0"),
+            ("topics list --redis redis://x", "unknown option --redis"),
+            ("plan --rate 1 --brokers x", "unknown option --brokers"),
+            ("--brokers x submit https://example.org/", "--brokers must follow the command"),
             ("get https://example.org/ --redis http://x", "redis.url: not a Redis address"),
             (
                 "get https://example.org/ --head -o x.jpg",

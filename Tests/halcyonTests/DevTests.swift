@@ -1,3 +1,4 @@
+import Concurrency
 import Glibc
 import JSON
 import Redis
@@ -247,6 +248,40 @@ import Testing
         try await cluster.run("topics", "list", "--prefix", "other.").expect(3)
         let other = try await cluster.run("submit", cluster.url("coffee.jpg"), "--prefix", "other.").expect(1)
         #expect(other.errors.contains("there is no topic other.jobs") && other.errors.contains("halcyon topics create"))
+    }
+
+    @Test func submitsASamplePhotographWithTheWrittenVariables() async throws {
+        let variables = Executable.text(cluster.folder.read("dev.env"))
+        let pairs = cluster.environment.map { "\($0.key)=\($0.value)" }
+        #expect(variables == "export \(pairs.sorted().joined(separator: " "))\n")
+        for name in ["astronaut", "chelsea", "coffee"] {
+            let run = try await cluster.run(
+                "submit", "\(cluster.gateway)/samples/\(name).jpg", "--width", "51", "--wait", "--json"
+            ).expect(0)
+            let outcome = try #require(try run.json().first)
+            #expect(outcome.at("outcome") == "ready")
+        }
+        let sample = try await response(to: "/samples/coffee.jpg")
+        #expect(sample.hasPrefix("HTTP/1.1 200 ") && sample.contains("\r\nCache-Control: max-age=3600\r\n"))
+        let unknown = try await response(to: "/samples/dog.jpg")
+        #expect(unknown.hasPrefix("HTTP/1.1 404 ") && unknown.contains("astronaut.jpg, chelsea.jpg, coffee.jpg"))
+    }
+
+    private func response(to path: String) async throws -> String {
+        let port = try #require(gatewayPort)
+        return try await blocking {
+            let request = "GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+            return Executable.text(try Exchange.bytes(request, port: port))
+        }
+    }
+
+    private var gatewayPort: UInt16? { UInt16(cluster.gateway.split(separator: ":").last ?? "") }
+
+    @Test func addressInUseIsExplained() async throws {
+        let address = "127.0.0.1:\(try #require(gatewayPort))"
+        let run = try await cluster.run("gateway", "--set", "gateway.listen=\(address)").expect(2)
+        #expect(run.errors.contains("Address already in use; stop the other program, or use any free port: "))
+        #expect(run.errors.contains("--set gateway.listen=127.0.0.1:0"))
     }
 
     @Test func devPrintsOneLineOfJSON() async throws {

@@ -89,8 +89,12 @@ public final class HTTPServer: Sendable {
 public struct HTTPServerError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason.
     public let description: String
+    /// True if another socket listens on the address and port.
+    public let isAddressInUse: Bool
 
-    init(_ description: String) { self.description = description }
+    init(_ description: String, isAddressInUse: Bool = false) {
+        (self.description, self.isAddressInUse) = (description, isAddressInUse)
+    }
 }
 
 extension HTTPServer {

@@ -116,6 +116,8 @@ enum CompletionsCommand: Subcommand {
             .init("halcyon completions fish > ~/.config/fish/completions/halcyon.fish", "Install for fish."),
         ])
 
+    static let connection = Connection.none
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         Console.print(Program.command.completionScript(for: arguments[shell]))
         return .done

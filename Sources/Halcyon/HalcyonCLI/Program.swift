@@ -13,12 +13,36 @@ protocol Subcommand: Sendable {
     static var command: Command { get }
     /// True if the command handles SIGINT and SIGTERM itself. These signals cancel the task of any other command.
     static var handlesSignals: Bool { get }
+    /// The servers that the command connects to. Its help has their options.
+    static var connection: Connection { get }
     /// Runs the command with its parsed arguments.
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode
 }
 
 extension Subcommand {
     static var handlesSignals: Bool { false }
+    static var connection: Connection { .cluster }
+
+    /// The command with the options of its connection.
+    static var connectedCommand: Command { connection.options.map { command.adding($0) } ?? command }
+}
+
+/// The servers that a command connects to.
+enum Connection {
+    case none, kafka, redis
+    /// Kafka and Redis.
+    case cluster
+
+    /// The options that select the servers; nil if there are none.
+    var options: OptionGroup? {
+        switch self {
+        case .none: nil
+        case .kafka: OptionGroup("Connection", [CommonArguments.brokers, CommonArguments.prefix])
+        case .redis: OptionGroup("Connection", [CommonArguments.redis])
+        case .cluster:
+            OptionGroup("Connection", [CommonArguments.brokers, CommonArguments.redis, CommonArguments.prefix])
+        }
+    }
 }
 
 /// Commands that share a prefix, such as `halcyon topics create` and `halcyon topics list`.
@@ -27,7 +51,7 @@ struct CommandGroup: Sendable {
     let summary: String
     let members: [any Subcommand.Type]
 
-    var command: Command { Command(name, summary: summary, commands: members.map { $0.command }) }
+    var command: Command { Command(name, summary: summary, commands: members.map { $0.connectedCommand }) }
 }
 
 /// The command tree of the program.
@@ -58,7 +82,8 @@ enum Program {
 
             Exit codes: \(ExitCode.meanings.map { "\($0.codes) \($0.meaning)" }.joined(separator: ", ")).
             """, version: Version.number, parameters: CommonArguments.all,
-        commands: subcommands.map { $0.command } + groups.map(\.command) + helpers.map { $0.command })
+        commands: subcommands.map { $0.connectedCommand } + groups.map(\.command)
+            + helpers.map { $0.connectedCommand })
 
     /// Returns the command at a path such as `["halcyon", "topics", "create"]`.
     static func subcommand(at path: [String]) -> any Subcommand.Type {
@@ -71,7 +96,7 @@ enum Program {
     }
 }
 
-/// Options that all commands accept.
+/// Options that override settings, for all commands or for those that connect to the servers.
 enum CommonArguments {
     static let config = Parameter.option(
         "config", .file, as: "FILE", help: "A YAML file with settings. Default: the file named by HALCYON_CONFIG.")
@@ -85,7 +110,7 @@ enum CommonArguments {
     static let logLevel = Parameter<String?>.option(
         "log-level", .oneOf(LogLevel.allCases.map(\.rawValue)), as: "LEVEL", help: "The minimum log level (log.level).")
 
-    static let all: [any AnyParameter] = [config, set, brokers, redis, prefix, logLevel]
+    static let all: [any AnyParameter] = [config, set, logLevel]
 
     /// The settings that the options override.
     /// - Throws: ``ConfigurationError`` for a `--set` without `=`.

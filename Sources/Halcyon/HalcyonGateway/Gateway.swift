@@ -132,7 +132,7 @@ public final class Gateway: Sendable {
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
                     + controlRoutes.all + presetRoutes.all + dead.all + cluster.all
-                    + DocumentRoutes.all + DashboardRoutes.all
+                    + DocumentRoutes.all + DashboardRoutes.all + SampleRoutes.all(options.samples)
                     + CompatibleURLRoutes(render: render, options: options.urls).all,
                 authenticator: Authenticator(access), log: log, metrics: metrics, tracer: tracer)
             let chain = MiddlewareChain(
@@ -227,6 +227,8 @@ public struct GatewayOptions: Sendable {
     public var render = RenderOptions()
     /// The URL grammars of other image servers that are served.
     public var urls = CompatibleURLOptions()
+    /// JPEG files by name that are served below `/samples`, for `halcyon dev`.
+    public var samples: [String: [UInt8]] = [:]
     /// Settings for listing and replaying dead letters.
     public var dead = DeadLetterOptions()
     /// Settings of the cluster overview.

@@ -103,6 +103,57 @@ import Testing
                 """))
     }
 
+    private static let grouped = Command(
+        "p", summary: "S.", parameters: [Example.json],
+        groups: [
+            OptionGroup("Size", [Example.width, Example.scale]), OptionGroup("Where", [Example.folder]),
+        ], brief: ["width"])
+
+    private func groupedHelp(_ words: String...) throws -> String {
+        let program = Command("prog", summary: "P.", commands: [Self.grouped])
+        guard case .help(let text) = try program.parse(words) else { throw Example.NotACommand() }
+        return String(text.drop { $0 != "O" })
+    }
+
+    @Test func shortHelpHasTheBriefOptionsByGroup() throws {
+        let short = """
+            Options:
+              -j, --json      Print JSON.
+              -h, --help      Show this help.
+                  --help-all  Show all options.
+
+            Size:
+              -w, --width POINTS  The display width.
+
+            """
+        #expect(try groupedHelp("p", "--help") == short)
+        #expect(try groupedHelp("help", "p") == short)
+        #expect(
+            try groupedHelp("p", "--help-all") == short + """
+                      --scale N           The screen's scale.
+
+                Where:
+                  -o, --output DIR  Where results go.
+
+                """)
+    }
+
+    @Test func addedGroupsAreInTheShortHelp() throws {
+        let command = Self.grouped.adding(OptionGroup("Connection", [Example.config]))
+        guard case .help(let text) = try command.parse(["-h"]) else { throw Example.NotACommand() }
+        #expect(text.hasSuffix("Connection:\n  -c, --config FILE  Read settings from this file.\n"))
+        // All options are accepted, whatever the help shows.
+        guard case .run(let parsed) = try command.parse(["-c", "x", "--scale", "2", "-o", "y"]) else {
+            throw Example.NotACommand()
+        }
+        #expect(parsed[Example.config] == "x" && parsed[Example.scale] == 2 && parsed[Example.folder] == "y")
+    }
+
+    @Test func optionsBeforeTheirCommandAreExplained() {
+        #expect(Example.errorMessage(["--width", "4", "submit", "a"]).hasPrefix("--width must follow the command"))
+        #expect(Example.errorMessage(["--widht", "4", "submit", "a"]).hasPrefix("unknown option --widht"))
+    }
+
     @Test func showsTheVersion() throws {
         for words in [["--version"], ["submit", "--version"], ["--version", "--nonsense"]] {
             guard case .version(let text) = try Example.program.parse(words) else { throw Example.NotACommand() }

@@ -28,7 +28,8 @@ struct DevClusterFixture: Sendable {
         // A budget far above the use of the tests records results for `trim`. With one attempt jobs fail immediately.
         let process = try await Executable.start(
             [
-                "dev", "--json", "--set", "cache.maximumBytes=1GiB", "--set", "retry.attempts=1", "--set",
+                "dev", "--json", "--environment", "\(folder.path)/dev.env", "--set", "cache.maximumBytes=1GiB", "--set",
+                "retry.attempts=1", "--set",
                 Self.fetchWait,
             ], in: folder)
         try await until("halcyon dev is ready") {

@@ -91,9 +91,11 @@ struct Listener: ~Copyable {
         guard bind(socket, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0, listen(socket, SOMAXCONN) == 0,
             let bound = Self.port(of: socket)
         else {
-            let reason = String(cString: strerror(errno))
+            let number = errno
             close(socket)
-            throw HTTPServerError("cannot listen on \(address) port \(port): \(reason)")
+            throw HTTPServerError(
+                "cannot listen on \(address) port \(port): \(String(cString: strerror(number)))",
+                isAddressInUse: number == EADDRINUSE)
         }
         self.socket = socket
         self.port = bound

@@ -48,7 +48,7 @@ struct BackgroundServices: Sendable {
             log.notice("probe server is listening", ["at": "\(HostPort(host: address.host, port: server.port))"])
             return server
         } catch {
-            throw ConfigurationError("http.listen: \(error)")
+            throw ConfigurationError(error, of: "http.listen")
         }
     }
 

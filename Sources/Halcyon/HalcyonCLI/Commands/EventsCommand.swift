@@ -36,6 +36,8 @@ enum EventsCommand: Subcommand {
                 "Follow a batch."),
         ])
 
+    static let connection = Connection.kafka
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let access = KafkaAccess(try Configuration(arguments))
         let metadata = try await access.metadata(until: nil)

@@ -81,11 +81,20 @@ enum GatewayCommand: Subcommand {
             }
             return gateway
         } catch let error as HTTPServerError {
-            throw ConfigurationError("gateway.listen: \(error)")
+            throw ConfigurationError(error, of: "gateway.listen")
         } catch let error as StorageError {
             throw ConfigurationError("results.store: \(error)")
         } catch let error as OpenGatewayError {
             throw ConfigurationError("gateway.listen: \(error)")
         }
+    }
+}
+
+extension ConfigurationError {
+    /// Creates the error of a setting with an address that cannot be listened on.
+    init(_ error: HTTPServerError, of setting: String) {
+        let advice =
+            error.isAddressInUse ? "; stop the other program, or use any free port: --set \(setting)=127.0.0.1:0" : ""
+        self.init("\(setting): \(error)\(advice)")
     }
 }

@@ -23,7 +23,8 @@ enum GetCommand: Subcommand {
             For a job with variants all results are read, to the folder given by -o. Nothing is written if one of them \
             is missing. A result whose key contains `handoff` can be read only once. Reading does not change the LRU \
             order of a quota.
-            """, parameters: [subject] + SizingOptions.allOfKeys + [ImageOutput.option, head, json],
+            """, parameters: [subject, SizingOptions.job, ImageOutput.option, head, json],
+        groups: SizingOptions.keyGroups.options, brief: SizingOptions.keyBrief,
         examples: [
             .init(
                 "halcyon get https://example.org/cat.jpg --width 400 -o cat.jpg",
@@ -36,6 +37,8 @@ enum GetCommand: Subcommand {
                 "halcyon get $IMAGE --width 400 -o cat.jpg || halcyon submit $IMAGE --width 400 --wait",
                 "Submit a job if the result is missing."),
         ])
+
+    static let connection = Connection.redis
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
@@ -83,7 +86,7 @@ enum GetCommand: Subcommand {
     ) async throws -> ([String], source: String) {
         if let text = arguments[subject], text.hasPrefix("halcyon:{") { return ([text], "result") }
         let prepared = try await SingleJob.prepare(
-            source: arguments[subject], options: SizingOptions.keyFields, arguments, configuration)
+            source: arguments[subject], options: SizingOptions.keyGroups.fields, arguments, configuration)
         return (prepared.keys.map(\.description), prepared.job.source.text)
     }
 
@@ -124,7 +127,8 @@ enum KeyCommand: Subcommand {
             The key is derived from the source and from the options that affect the output, but not from ids or \
             maxAge, so it is known before the job runs. A job with variants has one key for each, printed one per \
             line. docs/keys.md explains how to derive keys in any language. This command contacts no server.
-            """, parameters: [source] + SizingOptions.allOfKeys + [text, json],
+            """, parameters: [source, SizingOptions.job, text, json], groups: SizingOptions.keyGroups.options,
+        brief: SizingOptions.keyBrief,
         examples: [
             .init(
                 "halcyon key https://example.org/cat.jpg --width 400 --height 300", "Print the key of an image."),
@@ -133,9 +137,11 @@ enum KeyCommand: Subcommand {
                 "Read the image with any Redis client."),
         ])
 
+    static let connection = Connection.redis
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let prepared = try await SingleJob.prepare(
-            source: arguments[source], options: SizingOptions.keyFields, arguments, Configuration(arguments))
+            source: arguments[source], options: SizingOptions.keyGroups.fields, arguments, Configuration(arguments))
         let job = prepared.job
         if arguments[text], !arguments[json] { Console.print(job.request.canonicalText) }
         for (variant, key) in zip(job.variants, prepared.keys) {

@@ -27,6 +27,8 @@ enum HealthCommand: Subcommand {
             .init("halcyon health --ready --url http://127.0.0.1:8080", "Check whether a gateway is ready."),
         ])
 
+    static let connection = Connection.none
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let options = try Configuration(arguments).options
         let addresses =

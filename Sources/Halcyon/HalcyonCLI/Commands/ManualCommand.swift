@@ -28,6 +28,8 @@ enum ManualCommand: Subcommand {
         ]
     }
 
+    static let connection = Connection.none
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         guard let directory = arguments[directory] else {
             Console.print(try find(arguments[page] ?? Program.command.name).text)

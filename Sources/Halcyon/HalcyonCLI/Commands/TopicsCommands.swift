@@ -41,6 +41,8 @@ enum TopicsCreateCommand: Subcommand {
             .init("halcyon topics create --partitions 48", "Allow up to 48 workers."),
         ])
 
+    static let connection = Connection.kafka
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let access = KafkaAccess(configuration)
@@ -100,6 +102,8 @@ enum TopicsListCommand: Subcommand {
     static let command = Command(
         "list", summary: "List the topics of the cluster.", parameters: [json],
         examples: [.init("halcyon topics list", "Show each topic with its partitions and replicas.")])
+
+    static let connection = Connection.kafka
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let access = KafkaAccess(try Configuration(arguments))

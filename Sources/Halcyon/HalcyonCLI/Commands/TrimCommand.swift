@@ -31,6 +31,8 @@ enum TrimCommand: Subcommand {
             .init("halcyon trim --tenant shop --count 0", "Remove all tracked results of a tenant."),
         ])
 
+    static let connection = Connection.redis
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         var budget = Budget(bytes: arguments[bytes], pixels: arguments[pixels], count: arguments[count])

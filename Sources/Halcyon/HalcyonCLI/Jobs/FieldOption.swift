@@ -72,6 +72,25 @@ struct FieldOption: Sendable {
     }
 }
 
+/// Options of job fields under a title of their own in the help.
+struct FieldOptionGroup: Sendable {
+    let title: String
+    let fields: [FieldOption]
+
+    init(_ title: String, _ fields: [FieldOption]) { (self.title, self.fields) = (title, fields) }
+
+    /// The group of options for a command.
+    var options: OptionGroup { OptionGroup(title, fields.map(\.parameter)) }
+
+    /// Returns the group without the option of a field.
+    func without(_ field: String) -> FieldOptionGroup { FieldOptionGroup(title, fields.filter { $0.field != field }) }
+}
+
+extension [FieldOptionGroup] {
+    var fields: [FieldOption] { flatMap(\.fields) }
+    var options: [OptionGroup] { map(\.options) }
+}
+
 extension [FieldOption] {
     /// Returns a job with the fields that the given options set.
     /// - Parameter base: the job that supplies the other members of a field if an option sets only one of them.

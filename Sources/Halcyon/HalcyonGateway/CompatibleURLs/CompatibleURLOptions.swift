@@ -137,7 +137,7 @@ public struct ThumborURLOptions: Sendable {
 struct URLPrefix: Hashable {
     /// The first segments of Halcyon's own paths. No URL of a grammar begins with them.
     static let reserved: Set = [
-        "v1", "healthz", "readyz", "metrics", "dashboard", "openapi.yaml", "asyncapi.yaml", "problems",
+        "v1", "healthz", "readyz", "metrics", "dashboard", "openapi.yaml", "asyncapi.yaml", "problems", "samples",
     ]
 
     /// The segments: none for `/`.

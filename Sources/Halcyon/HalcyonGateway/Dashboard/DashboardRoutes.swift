@@ -65,8 +65,26 @@ enum DocumentRoutes {
     }
 }
 
-/// A file that is embedded in the program. Browsers cache it and revalidate it on each use, because another release has
-/// another version.
+/// Serves photographs at `/samples/NAME`, as origins serve images. They are public.
+enum SampleRoutes {
+    /// - Parameter photographs: JPEG files by name. There is no route without any.
+    static func all(_ photographs: [String: [UInt8]]) -> [Route] {
+        guard !photographs.isEmpty else { return [] }
+        let files = photographs.mapValues { EmbeddedFile("image/jpeg", $0, cacheControl: "max-age=3600") }
+        return [
+            Route("GET", "/samples/{name}", for: nil) { call in
+                guard let file = files[call["name"]] else {
+                    let names = photographs.keys.sorted().joined(separator: ", ")
+                    throw Problem(.notFound, "no sample has this name; the samples are \(names)")
+                }
+                return file.answer(call)
+            }
+        ]
+    }
+}
+
+/// A file that is embedded in the program. By default browsers revalidate it on each use, because another release
+/// has another version.
 struct EmbeddedFile: Sendable {
     private let type: String
     private let bytes: [UInt8]
@@ -75,12 +93,15 @@ struct EmbeddedFile: Sendable {
 
     /// - Parameters:
     ///   - type: the media type.
+    ///   - cacheControl: the header `Cache-Control`.
     ///   - headers: additional headers of responses, including 304 Not Modified.
-    init(_ type: String, _ bytes: [UInt8], headers: HTTPFields = HTTPFields()) {
+    init(
+        _ type: String, _ bytes: [UInt8], cacheControl: String = "no-cache", headers: HTTPFields = HTTPFields()
+    ) {
         self.type = type
         self.bytes = bytes
         tag = EntityTag(value: SHA256.hash(bytes).description)
-        var validity: HTTPFields = ["ETag": tag.description, "Cache-Control": "no-cache"]
+        var validity: HTTPFields = ["ETag": tag.description, "Cache-Control": cacheControl]
         for field in headers.fields { validity.add(field.name, field.value) }
         self.validity = validity
     }

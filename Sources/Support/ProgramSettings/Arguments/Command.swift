@@ -1,3 +1,16 @@
+/// Options of a command under a title of their own in its help.
+public struct OptionGroup: Sendable {
+    let title: String
+    let options: [ParameterDeclaration]
+
+    /// Creates a group. A parameter that is not an option traps.
+    public init(_ title: String, _ parameters: [any AnyParameter]) {
+        self.title = title
+        options = parameters.map(\.declaration)
+        precondition(options.allSatisfy(\.isOption), "\(title): an argument cannot be in a group")
+    }
+}
+
 /// A command of a program, or the program itself: its parameters, its help, and its subcommands.
 public struct Command: Sendable {
     /// An example in the last section of the help.
@@ -18,8 +31,11 @@ public struct Command: Sendable {
     public let summary: String
     let discussion: String
     let version: String?
-    let options: [ParameterDeclaration]
+    private let ungrouped: [ParameterDeclaration]
+    private var groups: [OptionGroup]
     let arguments: [ParameterDeclaration]
+    /// The names of the options in groups that `--help` shows; nil if it shows all.
+    private var brief: Set<String>?
     let examples: [Example]
     let commands: [Command]
 
@@ -29,9 +45,12 @@ public struct Command: Sendable {
     ///   - discussion: Paragraphs separated by empty lines.
     ///   - version: The output of `--version`, for the program itself.
     ///   - parameters: The options and arguments, arguments in order. Options also apply to the subcommands.
+    ///   - groups: Further options, each group with a title.
+    ///   - brief: The names of the options in groups that `--help` shows, and not only `--help-all`. Nil shows all.
     public init(
         _ name: String, summary: String, discussion: String = "", version: String? = nil,
-        parameters: [any AnyParameter] = [], examples: [Example] = [], commands: [Command] = []
+        parameters: [any AnyParameter] = [], groups: [OptionGroup] = [], brief: Set<String>? = nil,
+        examples: [Example] = [], commands: [Command] = []
     ) {
         let declarations = parameters.map(\.declaration)
         self.name = name
@@ -41,10 +60,12 @@ public struct Command: Sendable {
         self.examples = examples
         self.commands = commands
         arguments = declarations.filter { !$0.isOption }
-        options = declarations.filter(\.isOption) + [Self.help] + (version == nil ? [] : [Self.version])
-        precondition(Set(options.map(\.name)).count == options.count, "\(name): duplicate option")
-        let shorts = options.compactMap(\.short)
-        precondition(Set(shorts).count == shorts.count, "\(name): duplicate short option")
+        self.groups = groups
+        self.brief = brief
+        ungrouped =
+            declarations.filter(\.isOption) + [Self.help] + (brief == nil ? [] : [Self.helpAll])
+            + (version == nil ? [] : [Self.version])
+        checkOptions()
         precondition(Set(commands.map(\.name)).count == commands.count, "\(name): duplicate command")
         precondition(commands.isEmpty || arguments.isEmpty, "\(name): a command with subcommands cannot have arguments")
         for (first, second) in zip(arguments, arguments.dropFirst()) {
@@ -57,7 +78,41 @@ public struct Command: Sendable {
     }
 
     static let help = Parameter.flag("help", short: "h", help: "Show this help.").declaration
+    static let helpAll = Parameter.flag("help-all", help: "Show all options.").declaration
     static let version = Parameter.flag("version", help: "Show the version.").declaration
+
+    /// Traps if a name is used twice or the short help has an unknown one.
+    private func checkOptions() {
+        let (names, shorts) = (options.map(\.name), options.compactMap(\.short))
+        precondition(Set(names).count == names.count, "\(name): duplicate option")
+        precondition(Set(shorts).count == shorts.count, "\(name): duplicate short option")
+        precondition(brief?.isSubset(of: names) ?? true, "\(name): unknown option in the short help")
+    }
+
+    /// Returns the command with another group of options, which the short help shows, too.
+    public func adding(_ group: OptionGroup) -> Command {
+        var command = self
+        command.groups.append(group)
+        command.brief?.formUnion(group.options.map(\.name))
+        command.checkOptions()
+        return command
+    }
+
+    /// All options, in the order of the help.
+    var options: [ParameterDeclaration] { ungrouped + groups.flatMap(\.options) }
+
+    /// The options by the titles of their groups.
+    /// - Parameter isComplete: False to leave out those that the short help does not show.
+    func titledOptions(isComplete: Bool = true) -> [(title: String, options: [ParameterDeclaration])] {
+        let shown = isComplete ? nil : brief
+        return [("Options", ungrouped)]
+            + groups.map { group in (group.title, group.options.filter { shown?.contains($0.name) ?? true }) }
+    }
+
+    /// True if the command or one of its subcommands has this option.
+    func accepts(_ option: Substring) -> Bool {
+        options.contains { $0.name == option } || commands.contains { $0.accepts(option) }
+    }
 
     /// Parses the words after the program's name. It neither prints nor exits.
     /// - Parameters:

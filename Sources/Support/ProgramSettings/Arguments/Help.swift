@@ -1,10 +1,11 @@
 import Glibc
 
 /// Returns the help of the last of `commands`, which is the path from the program.
-func helpText(for commands: [Command], columns: Int) -> String {
+/// - Parameter isComplete: False to leave out the options that the command's short help does not show.
+func helpText(for commands: [Command], columns: Int, isComplete: Bool) -> String {
     let command = commands[commands.count - 1]
     let inherited = commands.dropLast().flatMap(\.options).filter { option in
-        option.name != "help" && option.name != "version" && !command.options.contains { $0.name == option.name }
+        !["help", "help-all", "version"].contains(option.name) && !command.options.contains { $0.name == option.name }
     }
     let columns = max(columns, 40)
     var sections = [
@@ -12,12 +13,13 @@ func helpText(for commands: [Command], columns: Int) -> String {
         "Usage: " + usage(of: command, path: commands.map(\.name)),
     ]
     if !command.discussion.isEmpty { sections.append(wrapped(command.discussion, columns: columns)) }
-    let tables: [(title: String, rows: [(String, String)])] = [
-        ("Commands", command.commands.map { ($0.name, $0.summary) }),
-        ("Arguments", command.arguments.map { (shown($0), explanation(of: $0)) }),
-        ("Options", command.options.map { (spelling(of: $0), explanation(of: $0)) }),
-        ("Options of all commands", inherited.map { (spelling(of: $0), explanation(of: $0)) }),
-    ]
+    let options = command.titledOptions(isComplete: isComplete) + [("Options of all commands", inherited)]
+    let tables: [(title: String, rows: [(String, String)])] =
+        [
+            ("Commands", command.commands.map { ($0.name, $0.summary) }),
+            ("Arguments", command.arguments.map { (shown($0), explanation(of: $0)) }),
+        ]
+        + options.map { title, options in (title, options.map { (spelling(of: $0), explanation(of: $0)) }) }
     for (title, rows) in tables where !rows.isEmpty {
         sections.append("\(title):\n" + table(rows, columns: columns))
     }

@@ -29,7 +29,10 @@ struct Parser {
             } else {
                 try read(word)
             }
-            if values[Command.help.label] != nil { return .help(helpText(for: commands, columns: columns)) }
+            let isComplete = values[Command.helpAll.label] != nil
+            if isComplete || values[Command.help.label] != nil {
+                return .help(helpText(for: commands, columns: columns, isComplete: isComplete))
+            }
             if values[Command.version.label] != nil, let version = commands.lazy.compactMap(\.version).first {
                 return .version(version)
             }
@@ -62,6 +65,9 @@ struct Parser {
         let name = text[..<(equals ?? text.endIndex)]
         let value = equals.map { String(text[text.index(after: $0)...]) }
         guard let option = option(where: { $0.name == name }) else {
+            if command.commands.contains(where: { $0.accepts(name) }) {
+                throw error("--\(name) must follow the command")
+            }
             let known = commands.flatMap(\.options).map(\.name)
             throw error(
                 "unknown option --\(name)", meaning: suggestion(for: String(name), among: known).map { "--\($0)" })

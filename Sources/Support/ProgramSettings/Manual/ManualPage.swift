@@ -88,11 +88,11 @@ private func commandPage(_ position: CommandPosition, program: Command, _ detail
 
     // Options of the command itself come first. Those of its ancestors are the same on all pages.
     roff.section("OPTIONS")
-    for option in command.options { roff.item(spelling(option), explanation(of: option)) }
     let inherited = position.options.filter { option in !command.options.contains { $0.name == option.name } }
-    if !inherited.isEmpty {
-        roff.subsection("Options of all commands")
-        for option in inherited { roff.item(spelling(option), explanation(of: option)) }
+    let titled = command.titledOptions() + [("Options of all commands", inherited)]
+    for (index, (title, options)) in titled.enumerated() where !options.isEmpty {
+        if index > 0 { roff.subsection(title) }
+        for option in options { roff.item(spelling(option), explanation(of: option)) }
     }
 
     for (title, entries) in [

@@ -144,7 +144,7 @@ enum BatchCreateCommand: Subcommand {
     private static let prefix = Parameter<S3Prefix?>.option(
         "s3-prefix", .s3Prefix, as: "URL",
         help: "Submit a job for each object at s3://bucket/path/ instead. A worker lists them.")
-    private static let fields = SizingOptions.fields + JobOptions.fields.filter { $0.field != "id" }
+    private static let groups = SizingOptions.groups + JobOptions.groups.map { $0.without("id") }
 
     static let command = Command(
         "create", summary: "Submit the jobs of a file, or the objects of a bucket, as a batch.",
@@ -157,10 +157,10 @@ enum BatchCreateCommand: Subcommand {
 
             The event halcyon.batch.completed tells when all jobs have ended, and how.
             """,
-        parameters: [file, prefix] + SizingOptions.all + JobOptions.fields.filter { $0.field != "id" }.map(\.parameter)
-            + [
-                BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait, BatchCommands.json,
-            ],
+        parameters: [
+            file, prefix, SizingOptions.job, BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait,
+            BatchCommands.json,
+        ], groups: groups.options, brief: SizingOptions.brief.union(JobOptions.brief),
         examples: [
             .init(
                 "halcyon batch create urls.txt --width 400 --format webp --lane low --wait",
@@ -178,12 +178,12 @@ enum BatchCreateCommand: Subcommand {
                 throw InputError("FILE and --s3-prefix exclude each other", of: arguments)
             }
             let base = try await SingleJob.template(arguments, configuration.jobReader)
-            let template = base.overlaid(by: try fields.draft(from: arguments, over: base))
+            let template = base.overlaid(by: try groups.fields.draft(from: arguments, over: base))
             do {
                 try await BatchCommands.list(
                     .prefix(prefix.text), id, template, webhook: arguments[BatchCommands.webhook], configuration)
             } catch let error as InvalidJobError {
-                throw InputError(fields.translated(error.failure.message, arguments), of: arguments)
+                throw InputError(groups.fields.translated(error.failure.message, arguments), of: arguments)
             }
             return try await BatchCommands.followUp(
                 id, arguments, configuration, said: "a worker lists \(prefix.text)"
@@ -191,7 +191,7 @@ enum BatchCreateCommand: Subcommand {
         }
         guard let file = arguments[file] else { throw InputError("give a FILE or --s3-prefix", of: arguments) }
         let jobs = try await JobList.drafts(
-            file: file, options: fields, arguments, configuration)
+            file: file, options: groups.fields, arguments, configuration)
         let reader = try await BatchCommands.reader(of: jobs.map(\.draft), configuration)
         let access = KafkaAccess(configuration)
         try await access.requireNow([access.topics.batches])
@@ -269,6 +269,8 @@ enum BatchStatusCommand: Subcommand {
         parameters: [BatchCommands.id, BatchCommands.wait, BatchCommands.json],
         examples: [.init("halcyon batch status summer-catalogue --wait", "Wait until all jobs have ended.")])
 
+    static let connection = Connection.redis
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let id = arguments[BatchCommands.id]
         let asJSON = arguments[BatchCommands.json]
@@ -289,6 +291,8 @@ enum BatchListCommand: Subcommand {
         "list", summary: "List batches, the newest first.", parameters: [limit, BatchCommands.json],
         examples: [.init("halcyon batch list", "Show the last 100 batches.")])
 
+    static let connection = Connection.redis
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         try await Configuration(arguments).withBatches { store in
             for batch in try await store.newest(arguments[limit]) {
@@ -306,6 +310,8 @@ enum BatchFailuresCommand: Subcommand {
         discussion: "At most batches.maximumFailures failures are stored. All of them have events.",
         parameters: [BatchCommands.id, BatchCommands.json],
         examples: [.init("halcyon batch failures summer-catalogue", "Show which jobs failed.")])
+
+    static let connection = Connection.redis
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         try await Configuration(arguments).withBatches { store in

@@ -34,7 +34,7 @@ enum BenchCommand: Subcommand {
         help: "How long to wait for outstanding jobs after --duration.")
     private static let json = Parameter.flag("json", help: "Print one JSON object with times in milliseconds.")
 
-    private static let fields = SizingOptions.fields + JobOptions.fields
+    private static let groups = SizingOptions.groups + JobOptions.groups
 
     static let command = Command(
         "bench", summary: "Measure throughput, latency and cache hits of a running cluster under load.",
@@ -53,8 +53,8 @@ enum BenchCommand: Subcommand {
             stops the load and prints the results so far; submitted jobs continue. Exits with code 1 if jobs failed or \
             did not finish.
             """,
-        parameters: [sources, sizes, jobs, duration, rate, concurrency, drainTimeout] + SizingOptions.all
-            + JobOptions.fields.map(\.parameter) + [json],
+        parameters: [sources, sizes, jobs, duration, rate, concurrency, drainTimeout, SizingOptions.job, json],
+        groups: groups.options, brief: SizingOptions.brief.union(JobOptions.brief),
         examples: [
             .init(
                 "halcyon bench",
@@ -105,7 +105,7 @@ enum BenchCommand: Subcommand {
     /// Returns a job for each source in each size. All of them are validated before any is sent.
     private static func drafts(_ arguments: ParsedCommand, _ reader: JobDecoder) async throws -> [JobBuilder] {
         let template = try await SingleJob.template(arguments, reader)
-        let base = template.overlaid(by: try fields.draft(from: arguments, over: template))
+        let base = template.overlaid(by: try groups.fields.draft(from: arguments, over: template))
         guard base["id"] == nil else { throw InputError("an id can name only one job; omit it", of: arguments) }
         var jobs: [JobBuilder] = []
         for source in arguments[sources] {
@@ -140,7 +140,7 @@ enum BenchCommand: Subcommand {
             do throws(InvalidJobError) {
                 _ = try ValidatedJob(draft, fallbackID: "-", by: reader)
             } catch {
-                throw InputError(fields.translated(error.failure.message, arguments), of: arguments)
+                throw InputError(groups.fields.translated(error.failure.message, arguments), of: arguments)
             }
         }
         return drafts

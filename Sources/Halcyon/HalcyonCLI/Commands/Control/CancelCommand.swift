@@ -41,6 +41,8 @@ enum CancelCommand: Subcommand {
                 "Cancel a job and print how it ended."),
         ])
 
+    static let connection = Connection.kafka
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let targets = try targets(arguments, configuration.jobReader)

@@ -92,6 +92,8 @@ enum DeadListCommand: Subcommand {
             .init("halcyon dead list --json | jq -r .code | sort | uniq -c", "Count dead letters by failure code."),
         ])
 
+    static let connection = Connection.kafka
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let letters = try await DeadLetterAccess(Configuration(arguments))
         let limit = arguments[DeadLetterCommands.limit] ?? .max
@@ -165,6 +167,8 @@ enum DeadShowCommand: Subcommand {
                 "halcyon dead show --filter job=article-17-hero --json | jq .history",
                 "Show the failed attempts of a job."),
         ])
+
+    static let connection = Connection.kafka
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let access = try await DeadLetterAccess(Configuration(arguments))
@@ -260,6 +264,8 @@ enum DeadReplayCommand: Subcommand {
                 "halcyon dead replay --filter 'source=https://img.example.org/*' --filter since=1d",
                 "Retry the failures of the last day after an origin has recovered."),
         ])
+
+    static let connection = Connection.kafka
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let mustAsk = arguments[DeadLetterCommands.filters].isEmpty && !arguments[dryRun] && !arguments[yes]

@@ -19,6 +19,11 @@ import Telemetry
 enum DevCommand: Subcommand {
     private static let json = Parameter.flag(
         "json", help: "Print the addresses as one line of JSON when ready, followed by a line for each job of --demo.")
+    private static let environment = Parameter<String?>.option(
+        "environment", .file, as: "FILE",
+        help:
+            "Write the variables for other commands to this file when ready, as a shell script. It is removed at the end."
+    )
     private static let demo = Parameter.flag(
         "demo", help: "Submit sample jobs when ready, and write their results to a folder.")
     private static let output = Parameter<String?>.option(
@@ -28,24 +33,29 @@ enum DevCommand: Subcommand {
         "dev", summary: "Run a complete cluster on this machine, without any setup.",
         discussion: """
             Starts an embedded Kafka broker, a private redis-server, a worker and a gateway on 127.0.0.1, and prints \
-            their addresses. Images can be loaded from loopback addresses. Ctrl-C stops everything and leaves no data \
-            behind.
+            their addresses. Images can be loaded from loopback addresses. The gateway serves sample photographs: \
+            \(SamplePhotographs.all.keys.sorted().map { "/samples/\($0)" }.joined(separator: ", ")). Ctrl-C stops \
+            everything and leaves no data behind.
 
             The broker is the mock cluster of librdkafka. It stores the newest 5 MB of each partition in memory. kcat \
             and other clients based on librdkafka can connect, but kafka-python and Apache's Java client from version \
             4 on cannot.
-            """, parameters: [json, demo, output],
+            """, parameters: [json, environment, demo, output],
         examples: [
             .init("halcyon dev", "Start a cluster. Then send jobs to the topic halcyon.jobs."),
             .init("halcyon dev --demo", "Render a photograph in nine ways, to the folder halcyon-demo."),
             .init(
-                "halcyon submit https://… --width 400 --wait",
+                "halcyon submit http://127.0.0.1:8080/samples/chelsea.jpg --width 400 --output images",
                 "Submit a job from another terminal, with the printed variables set."),
+            .init(
+                "halcyon dev --environment dev.env",
+                "Write the variables to a file. In another terminal, `. ./dev.env` sets them."),
             .init(
                 "halcyon dev --json | tee dev.json",
                 "Start a cluster from a script. The line is printed when it is ready."),
         ])
 
+    static let connection = Connection.none
     static let handlesSignals = true
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
@@ -103,6 +113,8 @@ enum DevCommand: Subcommand {
         let addresses = Addresses(
             kafka: kafka.bootstrapServers, redis: "127.0.0.1:\(redis.port)",
             gateway: "http://127.0.0.1:\(gateway.ports[0])")
+        if let path = arguments[environment] { try await Files.write(Array("\(addresses.exports)\n".utf8), to: path) }
+        defer { arguments[environment].map { _ = unlink($0) } }
         announce(addresses, topics, asJSON: arguments[json])
         let access = KafkaAccess(properties: options.kafka, topics: topics, brokers: kafka.bootstrapServers)
         let (endpoint, reader, asJSON) = (options.redis, configuration.jobReader, arguments[json])
@@ -141,18 +153,21 @@ enum DevCommand: Subcommand {
     }
 
     /// Starts a gateway for the cluster of `worker`. If `gateway.listen` is not set and its default port is in use, for
-    /// example by another `halcyon dev`, the gateway uses a free port.
+    /// example by another `halcyon dev`, the gateway uses a free port and says so.
     private static func startGateway(
         _ configuration: Configuration, beside worker: WorkerOptions, log: Log, metrics: Metrics, tracer: Tracer?
     ) async throws -> Gateway {
         var options = try configuration.gateway()
         (options.kafka, options.redis) = (worker.kafka, worker.redis)
+        options.samples = SamplePhotographs.all
         let listenAddresses = configuration.options.gatewayListen
         do {
             return try await GatewayCommand.start(
                 options, on: listenAddresses, log: log, metrics: metrics, tracer: tracer)
         } catch let error as ConfigurationError {
             guard configuration.settings.origin(of: \.gatewayListen) == .builtIn else { throw error }
+            let ports = listenAddresses.map { "\($0.port)" }.joined(separator: ", ")
+            Console.complain("port \(ports) is in use; the gateway uses a free one")
             return try await GatewayCommand.start(
                 options, on: listenAddresses.map { HostPort(host: $0.host, port: 0) }, log: log, metrics: metrics,
                 tracer: tracer)
@@ -163,6 +178,11 @@ enum DevCommand: Subcommand {
         let kafka: String
         let redis: String
         let gateway: String
+
+        /// The shell command that sets the variables for other commands.
+        var exports: String {
+            "export HALCYON_KAFKA_BROKERS=\(kafka) HALCYON_REDIS_URL=redis://\(redis)"
+        }
     }
 
     private static func announce(_ addresses: Addresses, _ topics: Topics, asJSON: Bool) {
@@ -180,9 +200,10 @@ enum DevCommand: Subcommand {
                   Redis     \(addresses.redis)
                   Gateway   \(addresses.gateway)   POST /v1/jobs, GET /v1/render?source=…&width=400, GET /v1/events
                   Dashboard \(addresses.gateway)/
+                  Samples   \(addresses.gateway)/samples/chelsea.jpg, astronaut.jpg, coffee.jpg
                 In another terminal:
-                  export HALCYON_KAFKA_BROKERS=\(addresses.kafka) HALCYON_REDIS_URL=redis://\(addresses.redis)
-                  halcyon submit https://… --width 400 --height 300 --wait --output images
+                  \(addresses.exports)
+                  halcyon submit \(addresses.gateway)/samples/chelsea.jpg --width 400 --height 300 --output images
                 Ctrl-C stops the cluster.
                 """)
         }

@@ -65,9 +65,9 @@ enum PlanCommand: Subcommand {
             """,
         parameters: [
             sources, rate, hitRatio, keptRatio, originLatency, life, distinct, storeRatio, redisBytes, rendering,
-            sourceBytes, resultBytes,
-            processors, utilization, spare,
-        ] + SizingOptions.all + [json],
+            sourceBytes, resultBytes, processors, utilization, spare, SizingOptions.job, json,
+        ],
+        groups: SizingOptions.groups.options, brief: SizingOptions.brief,
         examples: [
             .init("halcyon plan photos/*.jpg --rate 500/s --width 400 --height 300", "Estimate from sample images."),
             .init(
@@ -80,6 +80,8 @@ enum PlanCommand: Subcommand {
                 "halcyon plan cat.jpg --rate 500/s --hit-ratio 0.9 --width 400 --redis-bytes 20GB",
                 "Assume a result store below a Redis with 20 GB for results."),
         ])
+
+    static let connection = Connection.none
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         guard let rate = arguments[rate] else {

@@ -131,6 +131,8 @@ enum PresetListCommand: Subcommand {
             """, parameters: [json],
         examples: [.init("halcyon preset list --json | jq -r .name", "List the names of all presets.")])
 
+    static let connection = Connection.redis
+
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let catalog = try await Configuration(arguments).catalog()
         for preset in catalog.all {
@@ -161,6 +163,8 @@ enum PresetShowCommand: Subcommand {
                 "halcyon preset show card | jq 'del(.version) | .job.quality = 70' | halcyon preset put card -",
                 "Change one field of a preset."),
         ])
+
+    static let connection = Connection.redis
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let name = arguments[PresetCommands.name]

@@ -23,7 +23,8 @@ enum RenderCommand: Subcommand {
             URLs on this machine and in private networks are rejected, as workers do; --set sources.allow=127.0.0.1 \
             allows one. Without --format the extension of the file selects the format, and unknown extensions such as \
             .bmp are rejected. A job with variants (--job) writes one file for each, to the folder given by -o.
-            """, parameters: [source] + SizingOptions.all + [ImageOutput.option, json],
+            """, parameters: [source, SizingOptions.job, ImageOutput.option, json],
+        groups: SizingOptions.groups.options, brief: SizingOptions.brief,
         examples: [
             .init(
                 "halcyon render cat.jpg --width 400 --height 300 -o small.webp",
@@ -37,6 +38,8 @@ enum RenderCommand: Subcommand {
             .init("halcyon render initials:JD --width 64 -o jd.png", "Draw an avatar with initials."),
             .init("halcyon render cat.jpg --job sizes.json -o images/", "Render all variants of sizes.json."),
         ])
+
+    static let connection = Connection.redis
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)

@@ -20,7 +20,7 @@ enum SubmitCommand: Subcommand {
         "output", .folder, as: "DIR", help: "Write the images to this folder as they become ready. Implies --wait.")
     private static let json = Parameter.flag("json", help: "Print one JSON object for each job.")
 
-    private static let fields = SizingOptions.fields + JobOptions.fields
+    private static let groups = SizingOptions.groups + JobOptions.groups
 
     static let command = Command(
         "submit", summary: "Submit jobs to the cluster, and optionally wait for their results.",
@@ -29,9 +29,8 @@ enum SubmitCommand: Subcommand {
             acknowledged the jobs. With --wait it also reports retries on standard error, with the number of attempts \
             and the last failure. Ctrl-C stops waiting; submitted jobs continue.
             """,
-        parameters: [sources] + SizingOptions.all + JobOptions.fields.map(\.parameter) + [
-            file, wait, timeout, output, json,
-        ],
+        parameters: [sources, SizingOptions.job, file, wait, timeout, output, json], groups: groups.options,
+        brief: SizingOptions.brief.union(JobOptions.brief),
         examples: [
             .init(
                 "halcyon submit https://example.org/cat.jpg --width 400 --height 300 --wait --output images",
@@ -50,7 +49,7 @@ enum SubmitCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let jobs = try await JobList.read(
-            sources: arguments[sources], file: arguments[file], options: fields, arguments, configuration)
+            sources: arguments[sources], file: arguments[file], options: groups.fields, arguments, configuration)
         let submission = Submission(
             batch: SubmittedJobs(jobs), kafka: KafkaAccess(configuration), timeout: arguments[timeout],
             asJSON: arguments[json])
