@@ -17,7 +17,7 @@ class Gateways(unittest.TestCase):
         service = self.manifests.one("Service", "gateway")["spec"]
         self.assertEqual(service["ports"], [{"name": "http", "port": 80, "targetPort": "http", "appProtocol": "http"}])
         container = self.manifests.pods()["gateway"]["containers"][0]
-        self.assertEqual(container["ports"], [{"name": "http", "containerPort": 8080}])
+        self.assertEqual(container["ports"], [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9464}])
         self.assertEqual(self.manifests.settings("gateway")["gateway.listen"], "0.0.0.0:8080")
         probes = {probe: container[probe]["httpGet"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
         self.assertEqual({probe["port"] for probe in probes.values()}, {"http"})
@@ -40,7 +40,6 @@ class Gateways(unittest.TestCase):
         spec = self.manifests.one("Ingress")["spec"]
         self.assertEqual(spec["ingressClassName"], "nginx")
         paths = {rule["host"]: [(path["path"], path["pathType"]) for path in rule["http"]["paths"]] for rule in spec["rules"]}
-        # Metrics are not exposed by default.
         self.assertEqual(paths, {"images.example.org": [("/v1", "Prefix")], "dashboard.example.org": [("/", "Prefix")]})
         services = {path["backend"]["service"]["name"] for rule in spec["rules"] for path in rule["http"]["paths"]}
         self.assertEqual(services, {"shop-halcyon-gateway"})
@@ -48,14 +47,14 @@ class Gateways(unittest.TestCase):
     def test_monitors_scrape_workers_and_gateways(self):
         monitors = self.manifests.of("PodMonitor")
         ports = {name: monitor["spec"]["podMetricsEndpoints"][0]["port"] for name, monitor in monitors.items()}
-        self.assertEqual(ports, {"shop-halcyon-worker": "metrics", "shop-halcyon-gateway": "http"})
+        self.assertEqual(ports, {"shop-halcyon-worker": "metrics", "shop-halcyon-gateway": "metrics"})
 
     def test_route_exposes_the_api(self):
         manifests = Manifests("gateway-api-values.yaml")
         spec = manifests.one("HTTPRoute")["spec"]
         self.assertEqual((spec["parentRefs"], spec["hostnames"]), ([{"name": "public", "namespace": "gateways"}], ["images.example.org"]))
         rule = spec["rules"][0]
-        # Metrics are not exposed by default, and event streams have no limit.
+        # Event streams have no limit.
         self.assertEqual(rule["matches"], [{"path": {"type": "PathPrefix", "value": "/v1"}}])
         self.assertEqual(rule["timeouts"], {"request": "0s"})
         service = manifests.one("Service", "gateway")

@@ -32,10 +32,10 @@ class NetworkPolicies(unittest.TestCase):
 
     def test_ingress_allows_only_served_ports(self):
         manifests = Manifests("gateway-values.yaml")
-        for component, port in ("worker", "metrics"), ("gateway", "http"):
+        for component, served in ("worker", [["metrics"]]), ("gateway", [["http"], ["metrics"]]):
             spec = manifests.one("NetworkPolicy", component)["spec"]
             self.assertEqual(spec["policyTypes"], ["Ingress", "Egress"])
-            self.assertEqual([ports(rule) for rule in spec["ingress"]], [[port]])
+            self.assertEqual([ports(rule) for rule in spec["ingress"]], served)
         topics = manifests.one("NetworkPolicy", "topics")["spec"]
         self.assertEqual(topics["policyTypes"], ["Ingress", "Egress"])
         self.assertNotIn("ingress", topics)

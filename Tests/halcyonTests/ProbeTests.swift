@@ -19,6 +19,29 @@ import Testing
         return try result.get()
     }
 
+    @Test func gatewayServesMetricsOnlyAtTheirOwnAddress() async throws {
+        let (port, probes, unused) = (LoopbackPort.reserve(), LoopbackPort.reserve(), LoopbackPort.reserve())
+        let folder = TemporaryFolder("gateway")
+        let gateway = try await Executable.start(
+            ["gateway"],
+            environment: [
+                "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(port)", "HALCYON_HTTP_LISTEN": "127.0.0.1:\(probes)",
+                "HALCYON_KAFKA_BROKERS": "127.0.0.1:\(unused)", "HALCYON_REDIS_URL": "redis://127.0.0.1:\(unused)",
+            ], in: folder)
+        try await until("the gateway listens") { LoopbackPort.answers(probes) }
+        let metrics = String(decoding: try await get(probes, "/metrics").body, as: UTF8.self)
+        #expect(metrics.contains("\nhalcyon_gateway_consuming 0\n"))
+        #expect(try await get(port, "/metrics").status == 404)
+        for served in [port, probes] {
+            #expect(try await get(served, "/healthz").status == 200)
+            #expect(try await get(served, "/readyz").status == 503)
+        }
+        gateway.send(SIGTERM)
+        #expect(await gateway.exit() == .code(0))
+        #expect(!LoopbackPort.answers(probes))
+        await folder.remove()
+    }
+
     @Test func workerWithoutKafkaIsHealthyButNotReady() async throws {
         let (port, unused) = (LoopbackPort.reserve(), LoopbackPort.reserve())
         let worker = try await WorkerProcess.start(

@@ -24,11 +24,15 @@ public final class Gateway: Sendable {
     private let overview: ClusterOverview
     private let store: ResultStore?
     private let presets: PresetUpdates
+    /// The endpoints for operators, to serve them on an address of their own.
+    public let probes: Probes
 
     private init(
         _ servers: [HTTPServer], _ routes: [Route], _ producer: Producer, _ redis: RedisClient, _ feed: EventFeed,
-        _ states: EventRelay, _ overview: ClusterOverview, _ store: ResultStore?, _ presets: PresetUpdates
+        _ states: EventRelay, _ overview: ClusterOverview, _ store: ResultStore?, _ presets: PresetUpdates,
+        _ probes: Probes
     ) {
+        self.probes = probes
         self.store = store
         self.presets = presets
         self.servers = servers
@@ -91,6 +95,11 @@ public final class Gateway: Sendable {
         let deadLetters = DeadLetterService(
             DeadLetterReader(options.topics, properties: options.kafka.reader, reader: options.reader),
             options: options.dead, log: log)
+        let probes = Probes(
+            metrics: metrics, health: { [] },
+            readiness: {
+                feed.isFollowing ? [] : ["events are not read: Kafka is down, or the events topic does not exist"]
+            })
         let overview = ClusterOverview(options, redis: redis, deadLetters: deadLetters, log: log)
         let gateway: Gateway
         do {
@@ -124,11 +133,6 @@ public final class Gateway: Sendable {
             let dead = DeadLetterRoutes(deadLetters: deadLetters, producer: producer)
             let streamLimiter = StreamLimiter(options.events.streams, feed.metrics)
             let cluster = ClusterRoutes(overview: overview, events: options.events, streamLimiter: streamLimiter)
-            let probes = Probes(
-                metrics: metrics, health: { [] },
-                readiness: {
-                    feed.isFollowing ? [] : ["events are not read: Kafka is down, or the events topic does not exist"]
-                })
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
                     + controlRoutes.all + presetRoutes.all + dead.all + cluster.all
@@ -136,13 +140,14 @@ public final class Gateway: Sendable {
                     + CompatibleURLRoutes(render: render, options: options.urls).all,
                 authenticator: Authenticator(access), log: log, metrics: metrics, tracer: tracer)
             let chain = MiddlewareChain(
-                probes: probes, router: router, headers: headers, hosts: HostRule(access))
+                probes: options.servesMetrics ? probes : probes.withoutMetrics, router: router, headers: headers,
+                hosts: HostRule(access))
             var limits = options.limits
             limits.responseHeadBytes = options.cacheTags.headBytes
             let servers = try await listen(on: addresses, limits, log) { chain.reply(to: $0) }
-            gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview, store, presets)
+            gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview, store, presets, probes)
         } catch {
-            await Gateway([], [], producer, redis, feed, states, overview, store, presets)
+            await Gateway([], [], producer, redis, feed, states, overview, store, presets, probes)
                 .shutdown(gracePeriod: .zero)
             throw error
         }
@@ -227,6 +232,8 @@ public struct GatewayOptions: Sendable {
     public var render = RenderOptions()
     /// The URL grammars of other image servers that are served.
     public var urls = CompatibleURLOptions()
+    /// False if metrics are served only on an address of their own (``Gateway/probes``).
+    public var servesMetrics = true
     /// JPEG files by name that are served below `/samples`, for `halcyon dev`.
     public var samples: [String: [UInt8]] = [:]
     /// Settings for listing and replaying dead letters.

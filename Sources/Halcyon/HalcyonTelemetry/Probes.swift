@@ -13,6 +13,7 @@ public struct Probes: Sendable {
     private let metrics: Metrics
     private let health: Findings
     private let readiness: Findings
+    private var servesMetrics = true
 
     /// Creates the endpoints.
     /// - Parameters:
@@ -25,13 +26,21 @@ public struct Probes: Sendable {
         self.readiness = readiness
     }
 
+    /// The endpoints without `/metrics`, for a server that is open to clients.
+    public var withoutMetrics: Probes {
+        var probes = self
+        probes.servesMetrics = false
+        return probes
+    }
+
     /// Returns the response to a request for one of the endpoints; nil for other paths.
     public func answer(_ request: HTTPServer.Request) -> HTTPServer.Response? {
         let make: () -> HTTPServer.Response
         switch request.path {
         case ["healthz"]: make = { Self.answer(health()) }
         case ["readyz"]: make = { Self.answer(readiness()) }
-        case ["metrics"]: make = { Self.plain(200, metrics.prometheusText, "text/plain; version=0.0.4; charset=utf-8") }
+        case ["metrics"] where servesMetrics:
+            make = { Self.plain(200, metrics.prometheusText, "text/plain; version=0.0.4; charset=utf-8") }
         default: return nil
         }
         guard ["GET", "HEAD"].contains(request.method) else {
@@ -92,7 +101,7 @@ public final class ProbeServer: Sendable {
                 }))
     }
 
-    /// Stops the server.
+    /// Stops the server. Probes are served until then, so it is the last one that a process stops.
     public func stop() async { await server.shutdown(gracePeriod: .seconds(1)) }
 }
 

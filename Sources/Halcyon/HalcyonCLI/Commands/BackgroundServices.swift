@@ -30,31 +30,39 @@ struct BackgroundServices: Sendable {
             readiness: { worker.isServing ? [] : ["no partitions assigned, or the worker is draining"] })
         var servers: [ProbeServer] = []
         do {
-            for address in configuration.options.httpListen {
-                servers.append(try listen(at: address, probes, log))
-            }
+            try await servers.listen(on: configuration.options.httpListen, probes, log)
             let notifier = try await Notifier.start(
                 configuration.notifier(beside: options), log: log, metrics: metrics, onEnd: onEnd)
             return BackgroundServices(notifier: notifier, probes: servers)
         } catch {
-            for server in servers { await server.stop() }
+            await servers.stop()
             throw error
-        }
-    }
-
-    private static func listen(at address: HostPort, _ probes: Probes, _ log: Log) throws -> ProbeServer {
-        do throws(HTTPServerError) {
-            let server = try ProbeServer.start(probes, on: address.host, port: address.port, log: log)
-            log.notice("probe server is listening", ["at": "\(HostPort(host: address.host, port: server.port))"])
-            return server
-        } catch {
-            throw ConfigurationError(error, of: "http.listen")
         }
     }
 
     /// Drains the notifier within the grace period. Probes are served until it has finished.
     func shutdown(gracePeriod grace: Duration) async {
         await notifier.shutdown(gracePeriod: grace)
-        for server in probes { await server.stop() }
+        await probes.stop()
     }
+}
+
+extension [ProbeServer] {
+    /// Starts probe servers on the addresses of `http.listen`.
+    /// - Throws: ``ConfigurationError`` if an address cannot be listened on. The array has no servers then.
+    mutating func listen(on addresses: [HostPort], _ probes: Probes, _ log: Log) async throws(ConfigurationError) {
+        do throws(HTTPServerError) {
+            for address in addresses {
+                let server = try ProbeServer.start(probes, on: address.host, port: address.port, log: log)
+                log.notice("probe server is listening", ["at": "\(HostPort(host: address.host, port: server.port))"])
+                append(server)
+            }
+        } catch {
+            await stop()
+            self = []
+            throw ConfigurationError(error, of: "http.listen")
+        }
+    }
+
+    func stop() async { for server in self { await server.stop() } }
 }

@@ -23,7 +23,8 @@ enum GatewayCommand: Subcommand {
 
             Images can also be served under the URLs of imgproxy, thumbor and imagor (gateway.urls).
 
-            The gateway also serves /healthz, /readyz and /metrics. On SIGTERM or Ctrl-C it drains: requests in flight \
+            The gateway also serves /healthz, /readyz and /metrics. With http.listen these have an address of their \
+            own, and /metrics is not served to clients. On SIGTERM or Ctrl-C it drains: requests in flight \
             have the grace period worker.grace to complete.
             """,
         examples: [
@@ -37,7 +38,8 @@ enum GatewayCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
-        let options = try configuration.gateway()
+        var options = try configuration.gateway()
+        options.servesMetrics = configuration.options.httpListen.isEmpty
         let writer = configuration.logWriter()
         let log = Log(level: configuration.options.logLevel, sink: writer)
         defer { writer.shutdown() }
@@ -47,11 +49,18 @@ enum GatewayCommand: Subcommand {
         StopRequest.listen { end.yield(nil) }
         let metrics = Metrics.ofProgram()
         let tracing = configuration.traces.map { Tracing($0, log: log, metrics: metrics) }
+        var probes: [ProbeServer] = []
         let gateway: Gateway
         do {
             gateway = try await start(
                 options, on: configuration.options.gatewayListen, log: log, metrics: metrics,
                 tracer: tracing?.tracer)
+            do {
+                try await probes.listen(on: configuration.options.httpListen, gateway.probes, log)
+            } catch {
+                await gateway.shutdown(gracePeriod: .zero)
+                throw error
+            }
         } catch {
             await tracing?.close(within: .zero)
             throw error
@@ -62,6 +71,7 @@ enum GatewayCommand: Subcommand {
         log.notice("gateway is draining", ["grace": grace])
         let deadline = ContinuousClock.now + grace
         await gateway.shutdown(gracePeriod: grace)
+        await probes.stop()
         await tracing?.close(by: deadline)
         log.notice("gateway has stopped")
         return reason == nil ? .done : .failed

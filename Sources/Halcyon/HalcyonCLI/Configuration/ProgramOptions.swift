@@ -131,7 +131,11 @@ extension ProgramOptions {
     /// Settings of health checks and logs.
     private static let processSettings: [Setting<ProgramOptions>] = [
         Setting("http.listen", \.httpListen, .list(of: .hostPort))
-            .help("Addresses (0.0.0.0:9464) on which a worker serves /healthz, /readyz and /metrics. None by default."),
+            .help(
+                """
+                Addresses (0.0.0.0:9464) on which a worker or gateway serves /healthz, /readyz and /metrics. None by \
+                default.
+                """),
         Setting("log.level", \.logLevel, .oneOf).help("Minimum level of log messages."),
         Setting("log.format", \.logFormat, .oneOf)
             .help("Format of log messages: json, text, or auto (text on a terminal, else json)."),
