@@ -23,6 +23,20 @@ import Testing
     }
 }
 
+@Suite struct ConnectionFailureTests {
+    @Test(arguments: [
+        (
+            "[thrd:ssl://a:9093/bootstrap]: ssl://a:9093/bootstrap: SSL handshake failed: no certificate (after 4ms in "
+                + "state SSL_HANDSHAKE, 1 identical error(s) suppressed)", "SSL handshake failed: no certificate"
+        ),
+        (
+            "[thrd:a:1/bootstrap]: a:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused",
+            "Connect to ipv4#127.0.0.1:1 failed: Connection refused"
+        ), ("unknown form", "unknown form"),
+    ])
+    func reasonHasNoAddressesAndDurations(line: String, reason: String) { #expect(Admin.reason(in: line) == reason) }
+}
+
 @Suite struct MillisecondsTests {
     @Test func roundsUpAndStaysInRange() {
         #expect(Duration.milliseconds(250).milliseconds == 250)

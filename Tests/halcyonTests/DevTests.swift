@@ -277,6 +277,31 @@ import Testing
 
     private var gatewayPort: UInt16? { UInt16(cluster.gateway.split(separator: ":").last ?? "") }
 
+    @Test(arguments: [
+        (["security.protocol=ssl"], "SSL handshake failed"),
+        (
+            [
+                "security.protocol=sasl_plaintext", "sasl.mechanism=SCRAM-SHA-512", "sasl.username=a",
+                "sasl.password=b",
+            ], "SASL Handshake not supported by broker"
+        ),
+    ])
+    func rejectedCredentialsOfKafkaAreExplained(properties: [String], reason: String) async throws {
+        let settings = properties.flatMap { ["--set", "kafka.properties.\($0)"] }
+        let submit = try await Executable.run(
+            ["submit", "initials:A", "--timeout", "4s"] + settings, environment: cluster.environment
+        ).expect(1)
+        #expect(submit.errors.contains(reason) && submit.errors.contains("check kafka.properties"), "\(submit.errors)")
+        let doctor = try await Executable.run(["doctor", "--json"] + settings, environment: cluster.environment)
+        let finding = try doctor.json().flatMap { report in
+            var findings: [JSONElement] = []
+            try report.member("findings")?.forEachElement { findings.append($0) }
+            return findings
+        }.first { $0.at("subject") == "Kafka" }
+        #expect(finding?.at("level") == "broken" && finding?.at("message")?.contains(reason) == true)
+        #expect(finding?.at("remedy")?.contains("kafka.properties") == true)
+    }
+
     @Test func addressInUseIsExplained() async throws {
         let address = "127.0.0.1:\(try #require(gatewayPort))"
         let run = try await cluster.run("gateway", "--set", "gateway.listen=\(address)").expect(2)

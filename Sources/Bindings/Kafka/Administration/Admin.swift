@@ -10,6 +10,7 @@ public final class Admin: Sendable {
     private let client: Client
     private let properties: [String: String]
     private let events: ClientCallbacks
+    private let failure = Lock<String?>(nil)
 
     /// Creates an admin client.
     /// - Parameters:
@@ -17,9 +18,29 @@ public final class Admin: Sendable {
     ///   - events: Callbacks for logs.
     /// - Throws: ``KafkaError`` that names the invalid property.
     public init(properties: [String: String], events: ClientCallbacks = ClientCallbacks()) throws(KafkaError) {
+        var events = events
+        let log = events.log
+        events.log = { [failure] level, facility, message in
+            if facility == "FAIL" { failure.withLock { $0 = Self.reason(in: message) } }
+            log(level, facility, message)
+        }
         client = try Client(RD_KAFKA_PRODUCER, properties: properties, events: events)
         self.properties = properties
         self.events = events
+    }
+
+    /// The reason for which the latest connection to a broker failed: it was refused, or the broker rejected the
+    /// credentials, the certificate or the protocol. Nil if none failed.
+    public var connectionFailure: String? { failure.withLock { $0 } }
+
+    /// Returns the reason in a line of librdkafka's log: `[thrd:NAME]: NAME: REASON (after 3ms in state CONNECT)`.
+    static func reason(in message: String) -> String {
+        var reason = message[...]
+        for _ in 0..<2 {
+            if let colon = reason.firstRange(of: ": ") { reason = reason[colon.upperBound...] }
+        }
+        if let details = reason.firstRange(of: " (after ") { reason = reason[..<details.lowerBound] }
+        return String(reason)
     }
 
     /// Closes the client. Calls in flight finish; later ones throw ``KafkaError/Code/closed``. A second call does

@@ -32,8 +32,12 @@ struct KafkaAccess: Sendable {
             } catch {
                 try Task.checkCancellation()
                 guard error.isRetriable else { throw error }
-                if let deadline, .now >= deadline { throw CommandError.kafkaIsAway(brokers) }
-                if !hasSaidSo { Console.complain("Kafka does not answer at \(brokers); waiting for it") }
+                let reason = admin.connectionFailure
+                if let deadline, .now >= deadline { throw CommandError.kafkaIsAway(brokers, reason) }
+                if !hasSaidSo {
+                    let details = reason.map { " (\($0))" } ?? ""
+                    Console.complain("Kafka does not answer at \(brokers)\(details); waiting for it")
+                }
                 hasSaidSo = true
             }
         }
@@ -85,10 +89,20 @@ struct CommandError: Error, CustomStringConvertible {
 
     init(_ description: String) { self.description = description }
 
-    static func kafkaIsAway(_ brokers: String) -> CommandError {
-        CommandError(
-            "Kafka does not answer at \(brokers); is it running, and is the address right (--brokers)? "
-                + "Run `halcyon doctor` for details")
+    /// - Parameter reason: the reason for which the latest connection failed, if any did.
+    static func kafkaIsAway(_ brokers: String, _ reason: String?) -> CommandError {
+        let advice =
+            reason.map(isAboutSecurity) == true
+            ? "check kafka.properties (security.protocol, ssl.…, sasl.…)."
+            : "is it running, and is the address right (--brokers)?"
+        let details = reason.map { " (\($0))" } ?? ""
+        return CommandError(
+            "Kafka does not answer at \(brokers)\(details); \(advice) Run `halcyon doctor` for details")
+    }
+
+    /// True if the connection failed because of credentials, certificates or the security protocol.
+    static func isAboutSecurity(_ reason: String) -> Bool {
+        ["SASL", "SSL", "security.protocol"].contains { reason.contains($0) }
     }
 }
 

@@ -29,11 +29,13 @@ struct KafkaCheck {
         do throws(KafkaError) {
             metadata = try await admin.metadata(within: Self.timeout)
         } catch {
+            let reason = admin.connectionFailure
+            let mend =
+                reason.map(CommandError.isAboutSecurity) == true
+                ? "correct kafka.properties: security.protocol, and the settings of ssl and sasl"
+                : "start it, or correct its address (kafka.brokers, --brokers) and kafka.properties"
             return [
-                .broken(
-                    "Kafka", "no answer from \(access.brokers): \(error.message)",
-                    mend: "start it, or correct its address (kafka.brokers, --brokers) and kafka.properties"
-                )
+                .broken("Kafka", "no answer from \(access.brokers): \(reason ?? error.message)", mend: mend)
             ]
         }
         let brokers = metadata.brokers.map { "\($0.host):\($0.port)" }.joined(separator: ", ")
