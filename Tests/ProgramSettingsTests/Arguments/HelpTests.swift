@@ -130,7 +130,7 @@ import Testing
         #expect(try groupedHelp("help", "p") == short)
         #expect(
             try groupedHelp("p", "--help-all") == short + """
-                      --scale N           The screen's scale.
+                      --scale N       The screen's scale.
 
                 Where:
                   -o, --output DIR  Where results go.
