@@ -14,7 +14,7 @@ class Gateways(unittest.TestCase):
         self.assertEqual(Manifests().of("Service"), {})
 
     def test_service_routes_to_gateways(self):
-        service = self.manifests.one("Service", "gateway")["spec"]
+        service = self.manifests.of("Service")["shop-halcyon-gateway"]["spec"]
         self.assertEqual(service["ports"], [{"name": "http", "port": 80, "targetPort": "http", "appProtocol": "http"}])
         container = self.manifests.pods()["gateway"]["containers"][0]
         self.assertEqual(container["ports"], [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9464}])
@@ -57,7 +57,7 @@ class Gateways(unittest.TestCase):
         # Event streams have no limit.
         self.assertEqual(rule["matches"], [{"path": {"type": "PathPrefix", "value": "/v1"}}])
         self.assertEqual(rule["timeouts"], {"request": "0s"})
-        service = manifests.one("Service", "gateway")
+        service = manifests.of("Service")["shop-halcyon-gateway"]
         ports = [port["port"] for port in service["spec"]["ports"]]
         self.assertEqual([(one["name"], [one["port"]]) for one in rule["backendRefs"]], [(service["metadata"]["name"], ports)])
         self.assertEqual(Manifests("gateway-values.yaml").of("HTTPRoute"), {})

@@ -26,7 +26,7 @@ class ReleaseTest(unittest.TestCase):
     def test_gateways_are_asked_at_their_service(self):
         for name in "gateway-values.yaml", "gateway-api-values.yaml":
             manifests = Manifests(name)
-            service = manifests.one("Service", "gateway")
+            service = manifests.of("Service")["shop-halcyon-gateway"]
             address = f"http://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
             self.assertIn(f"--url={address}", manifests.pods()["test"]["containers"][1]["args"])
 
