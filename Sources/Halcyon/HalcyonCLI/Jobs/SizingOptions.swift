@@ -12,89 +12,83 @@ enum SizingOptions {
             override its fields and are the defaults of its variants.
             """)
 
+    private static let source: [FieldOption] = [
+        FieldOption(
+            "preset", .text, as: "NAME",
+            help: "The preset of the job, from the settings or registered with `halcyon preset put`."),
+        FieldOption(
+            repeatedMember: "header", of: "headers", .header, as: "NAME:VALUE",
+            help: "Add a header to the HTTP requests for the source. Repeatable."),
+        FieldOption(
+            "tolerance", .oneOf(Tolerance.allCases.map(\.rawValue)), as: "TOLERANCE",
+            help: "Reject damaged sources (strict), or render the available part of a JPEG, PNG or GIF (truncated)."),
+    ]
+
+    private static let sizing: [FieldOption] = [
+        FieldOption(
+            "width", .number, as: "POINTS",
+            help: "Display width. Without --height, the height follows the aspect ratio."),
+        FieldOption(
+            "height", .number, as: "POINTS",
+            help: "Display height. Without --width, the width follows the aspect ratio."),
+        FieldOption("screen-scale", .number, as: "1…4", help: "Pixels per point."),
+        FieldOption(
+            "content-mode", .oneOf(ContentMode.allCases.map(\.rawValue) + ["fill", "contain", "cover"]), as: "MODE",
+            help: "How the image fills the display if width and height are given. Default: scaleAspectFill."),
+        FieldOption(
+            "scale-options", .oneOf(ScaleOptions.allCases.map(\.rawValue)), as: "OPTIONS",
+            help: "What to do with the excess if aspect ratios differ."),
+        FieldOption(
+            "crop-rect", .rectangle, as: "X,Y,WIDTH,HEIGHT[,pixels]",
+            help: "Crop the image first, in fractions of its sides (0.5,0,0.5,1 is the right half) or in pixels."),
+        FieldOption(
+            "sizer", .sizer, as: "SIZER",
+            help:
+                "A rule instead of width and height: natural, aspectScaleDownByWidth=PIXELS, …ByHeight=PIXELS or JSON."
+        ),
+        FieldOption(
+            flag: "no-sizing", field: "sizeForDisplay", sets: false, help: "Keep the size of the image."),
+        FieldOption(
+            "gravity", .gravity, as: "GRAVITY",
+            help: "The part that scaleAspectFill retains: a word, or a point such as 0.5,0.2 in fractions."),
+        FieldOption(flag: "upscale", help: "Allow a sizer, or a width or height alone, to enlarge the image."),
+        FieldOption(
+            flag: "no-upscale", field: "upscale", sets: false,
+            help: "Never enlarge the image. Shrink the display to the size that the image can fill."),
+        FieldOption(
+            "interpolation-quality", .oneOf(InterpolationQuality.allCases.map(\.rawValue)), as: "QUALITY",
+            help: "The interpolation filter."),
+        FieldOption(
+            "background", .color, as: "COLOR",
+            help: "The color around and behind the image: a CSS color such as white or #ff8800."),
+    ]
+
+    private static let output: [FieldOption] = [
+        FieldOption(
+            repeated: "processor", field: "processors", .processor, as: "PROCESSOR",
+            help:
+                "Apply a processor: a name such as blackWhite, or JSON such as "
+                + #"{"roundCorner": {"radius": 12}}. Repeatable, in order. See docs/jobs.md."#),
+        FieldOption(
+            "format", .oneOf(["auto"] + ImageFormat.writable.map(\.rawValue)), as: "FORMAT",
+            help: "The output format. auto keeps the kind of the source."),
+        FieldOption("quality", .integer(), as: "1…100", help: "The quality of lossy formats."),
+        FieldOption(flag: "lossless", help: "Encode without loss if the format supports it."),
+        FieldOption("effort", .integer(), as: "0…9", help: "The encoder effort, from fast (0) to small (9)."),
+        FieldOption(flag: "progressive", help: "Write a progressive JPEG or an interlaced PNG."),
+        FieldOption(
+            flag: "keep-metadata", field: "stripMetadata", sets: false,
+            help: "Keep EXIF, XMP and IPTC of the source."),
+        FieldOption(
+            flag: "keep-profile", help: "Keep the colors and ICC profile of the source instead of sRGB."),
+        FieldOption(
+            "frames", .integer(), as: "N", help: "Maximum number of animation frames. 1 makes a still image."),
+        FieldOption(flag: "blurhash", help: "Compute the BlurHash of the output."),
+        FieldOption(flag: "dominant-color", help: "Compute the dominant color of the output."),
+    ]
+
     static let groups = [
-        FieldOptionGroup(
-            "Source",
-            [
-                FieldOption(
-                    "preset", .text, as: "NAME",
-                    help: "The preset of the job, from the settings or registered with `halcyon preset put`."),
-                FieldOption(
-                    repeatedMember: "header", of: "headers", .header, as: "NAME:VALUE",
-                    help: "Add a header to the HTTP requests for the source. Repeatable."),
-                FieldOption(
-                    "tolerance", .oneOf(Tolerance.allCases.map(\.rawValue)), as: "TOLERANCE",
-                    help:
-                        "Reject damaged sources (strict), or render the available part of a JPEG, PNG or GIF (truncated)."
-                ),
-            ]),
-        FieldOptionGroup(
-            "Sizing",
-            [
-                FieldOption(
-                    "width", .number, as: "POINTS",
-                    help: "Display width. Without --height, the height follows the aspect ratio."),
-                FieldOption(
-                    "height", .number, as: "POINTS",
-                    help: "Display height. Without --width, the width follows the aspect ratio."),
-                FieldOption("screen-scale", .number, as: "1…4", help: "Pixels per point."),
-                FieldOption(
-                    "content-mode", .oneOf(ContentMode.allCases.map(\.rawValue) + ["fill", "contain", "cover"]),
-                    as: "MODE",
-                    help: "How the image fills the display if width and height are given. Default: scaleAspectFill."),
-                FieldOption(
-                    "scale-options", .oneOf(ScaleOptions.allCases.map(\.rawValue)), as: "OPTIONS",
-                    help: "What to do with the excess if aspect ratios differ."),
-                FieldOption(
-                    "crop-rect", .rectangle, as: "X,Y,WIDTH,HEIGHT[,pixels]",
-                    help:
-                        "Crop the image first, in fractions of its sides (0.5,0,0.5,1 is the right half) or in pixels."),
-                FieldOption(
-                    "sizer", .sizer, as: "SIZER",
-                    help:
-                        "A rule instead of width and height: natural, aspectScaleDownByWidth=PIXELS, …ByHeight=PIXELS or JSON."
-                ),
-                FieldOption(
-                    flag: "no-sizing", field: "sizeForDisplay", sets: false, help: "Keep the size of the image."),
-                FieldOption(
-                    "gravity", .gravity, as: "GRAVITY",
-                    help: "The part that scaleAspectFill retains: a word, or a point such as 0.5,0.2 in fractions."),
-                FieldOption(flag: "upscale", help: "Allow a sizer, or a width or height alone, to enlarge the image."),
-                FieldOption(
-                    flag: "no-upscale", field: "upscale", sets: false,
-                    help: "Never enlarge the image. Shrink the display to the size that the image can fill."),
-                FieldOption(
-                    "interpolation-quality", .oneOf(InterpolationQuality.allCases.map(\.rawValue)), as: "QUALITY",
-                    help: "The interpolation filter."),
-                FieldOption(
-                    "background", .color, as: "COLOR",
-                    help: "The color around and behind the image: a CSS color such as white or #ff8800."),
-            ]),
-        FieldOptionGroup(
-            "Output",
-            [
-                FieldOption(
-                    repeated: "processor", field: "processors", .processor, as: "PROCESSOR",
-                    help:
-                        "Apply a processor: a name such as blackWhite, or JSON such as "
-                        + #"{"roundCorner": {"radius": 12}}. Repeatable, in order. See docs/jobs.md."#),
-                FieldOption(
-                    "format", .oneOf(["auto"] + ImageFormat.writable.map(\.rawValue)), as: "FORMAT",
-                    help: "The output format. auto keeps the kind of the source."),
-                FieldOption("quality", .integer(), as: "1…100", help: "The quality of lossy formats."),
-                FieldOption(flag: "lossless", help: "Encode without loss if the format supports it."),
-                FieldOption("effort", .integer(), as: "0…9", help: "The encoder effort, from fast (0) to small (9)."),
-                FieldOption(flag: "progressive", help: "Write a progressive JPEG or an interlaced PNG."),
-                FieldOption(
-                    flag: "keep-metadata", field: "stripMetadata", sets: false,
-                    help: "Keep EXIF, XMP and IPTC of the source."),
-                FieldOption(
-                    flag: "keep-profile", help: "Keep the colors and ICC profile of the source instead of sRGB."),
-                FieldOption(
-                    "frames", .integer(), as: "N", help: "Maximum number of animation frames. 1 makes a still image."),
-                FieldOption(flag: "blurhash", help: "Compute the BlurHash of the output."),
-                FieldOption(flag: "dominant-color", help: "Compute the dominant color of the output."),
-            ]),
+        FieldOptionGroup("Source", source), FieldOptionGroup("Sizing", sizing), FieldOptionGroup("Output", output),
     ]
 
     static let fields = groups.fields

@@ -21,9 +21,9 @@ enum DevCommand: Subcommand {
         "json", help: "Print the addresses as one line of JSON when ready, followed by a line for each job of --demo.")
     private static let environment = Parameter<String?>.option(
         "environment", .file, as: "FILE",
-        help:
-            "Write the variables for other commands to this file when ready, as a shell script. It is removed at the end."
-    )
+        help: """
+            Write the variables for other commands to this file when ready, as a shell script. It is removed at the end.
+            """)
     private static let demo = Parameter.flag(
         "demo", help: "Submit sample jobs when ready, and write their results to a folder.")
     private static let output = Parameter<String?>.option(
