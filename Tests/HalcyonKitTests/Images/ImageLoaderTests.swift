@@ -245,6 +245,19 @@ private final class HeldGateway: Sendable {
         #expect(gateway.sources.sorted() == ["a", "b"] && gateway.cancellations.isEmpty)
     }
 
+    /// A load that begins while another one ends finds its image in memory.
+    @Test func loadsThatOverlapEndsSendNoSecondRequest() async throws {
+        for round in 0..<50 {
+            let transport = FakeTransport { _ in .image("x") }
+            let loader = loader(transport)
+            try await withThrowingTaskGroup(of: LoadedImage.self) { group in
+                for _ in 0..<64 { group.addTask { try await loader.load(request("a")) } }
+                for try await image in group { #expect(image.data == Data("x".utf8)) }
+            }
+            #expect(transport.requests.count == 1, "round \(round)")
+        }
+    }
+
     @Test func theLastCancelledLoadCancelsTheRequest() async throws {
         let gateway = HeldGateway()
         let loader = loader(gateway.transport)
@@ -508,6 +521,41 @@ private final class HeldGateway: Sendable {
         #expect(ImageRequest.Placeholder(try variant(color)) == .bitmap(try Bitmap(color: "#102030")))
         #expect(ImageRequest.Placeholder(try variant(", \"blurhash\": \"?\"")) == nil)
         #expect(ImageRequest.Placeholder(try variant("")) == nil)
+    }
+
+    /// A gateway that computes a BlurHash at once, and renders an image later.
+    private func computingGateway() -> FakeTransport {
+        let event = #"""
+            {"id": "1", "type": "halcyon.image.ready", "time": "2026-11-21T10:31:07.250Z", "data": {
+            "job": {"id": "x"}, "origin": "network", "timings": {}, "variants": [{"key": "k", "width": 64, "height": 48,
+            "format": "png", "bytes": 1, "sha256": "", "blurhash": "LEHV6nWB2yk8pyo0adR*.7kCMdnj"}]}}
+            """#
+        return FakeTransport { request in
+            if request.httpMethod == "POST" {
+                return .init(status: 202, body: Data(#"{"id": "x", "lane": "high", "images": []}"#.utf8))
+            }
+            if request.url!.path.hasPrefix("/v1/jobs") {
+                return .init(status: 200, body: Data(#"{"id": "x", "state": "ready", "event": \#(event)}"#.utf8))
+            }
+            try await Task.sleep(for: .milliseconds(300))
+            return .image(request.parameter("source")!, maxAge: 0)
+        }
+    }
+
+    @Test(arguments: [(1000, 2), (1, 3), (0, 3)])
+    func remembersComputedPlaceholders(limit: Int, jobs: Int) async throws {
+        let transport = computingGateway()
+        let loader = loader(transport) { $0.maximumPlaceholders = limit }
+        for source in ["a", "b", "a"] {
+            let request = ImageRequest(ImageJob.Source(source), width: 400, placeholder: .computed)
+            let (task, names) = stages(loader, request)
+            try await task.value
+            #expect(names.withLock { $0 } == ["32x24", "final \(source)"])
+        }
+        let sent = transport.requests.map(\.request).filter { $0.httpMethod == "POST" }
+        #expect(sent.count == jobs)
+        let body = String(decoding: sent[0].httpBody!, as: UTF8.self)
+        #expect(body.contains(#""blurhash":true"#) && body.contains(#""width":64"#), "\(body)")
     }
 
     @Test func releasedStagesCancelTheirRequests() async throws {

@@ -119,8 +119,10 @@ public final class ImageLoader: Sendable {
     }
 
     /// Loads an image, without `await`.
-    /// - Parameter completion: Called exactly once on the completion queue: with the image, with a `HalcyonError`, or
-    ///   with `CancellationError` as soon as the load is cancelled.
+    /// - Parameters:
+    ///   - request: The image to load.
+    ///   - completion: Called exactly once on the completion queue: with the image, with a `HalcyonError`, or with
+    ///     `CancellationError` as soon as the load is cancelled.
     /// - Returns: A task that cancels the load. The load continues if the task is released.
     @discardableResult
     public func load(
