@@ -74,6 +74,7 @@ private final class HeldGateway: Sendable {
         let image = try await loader(transport).load(ImageRequest(job))
         #expect(image.data == Data("abcd".utf8) && image.mediaType == "image/webp" && image.failure == nil)
         #expect(image.size == LoadedImage.Size(width: 4, height: 7) && image.cacheStatus == .network)
+        #expect(image.size?.description == "4x7")
         let (sent, kind) = try #require(transport.requests.first)
         #expect(transport.requests.count == 1 && kind == .longPoll && sent.httpMethod == "GET")
         let query = URLComponents(url: sent.url!, resolvingAgainstBaseURL: false)!.queryItems!

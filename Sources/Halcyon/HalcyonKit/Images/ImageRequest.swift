@@ -110,12 +110,15 @@ public struct LoadedImage: Sendable, Hashable {
     public let failure: FailureCode?
 
     /// A size in pixels.
-    public struct Size: Sendable, Hashable {
+    public struct Size: Sendable, Hashable, CustomStringConvertible {
         /// The number of pixels per side.
         public let width, height: Int
 
         /// Creates a size.
         public init(width: Int, height: Int) { (self.width, self.height) = (width, height) }
+
+        /// The size as text, such as `400x300`.
+        public var description: String { "\(width)x\(height)" }
 
         /// Parses the header field `Halcyon-Image-Size`, such as `400x300`.
         init?(_ text: String) {
