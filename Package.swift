@@ -157,10 +157,11 @@ let package = Package(
             ]),
         program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCLI"]),
 
-        // Examples: a program with extensions (docs/extending.md) and one that uses the client (docs/clients.md).
+        // Examples: a program with extensions (docs/extending.md), and two that use the client (docs/clients.md).
         program("halcyon-extended", "Examples/Extended", extensible),
+        program("server-example", "Examples/Swift/Server", ["HTTPServer", "HalcyonKit"]),
         .executableTarget(
-            name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift",
+            name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift/CommandLine",
             // Shows that importing HalcyonKit is enough under the strictest import rule.
             swiftSettings: [.enableUpcomingFeature("MemberImportVisibility")]),
 
@@ -204,7 +205,7 @@ let package = Package(
             clustering + imaging + storage + ["CLinux", "HalcyonTelemetry", "CrashingExtensionHost"]),
         tests(
             of: "HalcyonGateway", clustering + storage + ["Curl", "HTTPServer", "HalcyonTelemetry", "HalcyonWorker"]),
-        tests(of: "HalcyonKit", ["HalcyonModel", "HalcyonCoding", "client-example"]),
+        tests(of: "HalcyonKit", imaging + ["HalcyonCoding", "client-example", "server-example"]),
         tests(of: "ChaosHarness", ["Chaos", "HalcyonModel", "HalcyonResults"]),
         tests(of: "halcyon", clustering + storage + ["ProgramSettings", "Curl", "HalcyonTelemetry", "HalcyonCLI"]),
     ]

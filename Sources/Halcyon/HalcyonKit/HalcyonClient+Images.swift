@@ -37,6 +37,105 @@ extension HalcyonClient {
         }
     }
 
+    /// Loads the image of a job with one request (`GET /v1/render`): it is rendered unless it is stored already. The
+    /// job is cancelled when the task is cancelled. The key needs the scope `submit`.
+    ///
+    /// The gateway chooses the lane `high` for a job without a priority.
+    /// - Parameter job: A job with one output. Its fields must describe the image alone, as ``isRenderable(_:)`` tells.
+    /// - Throws: `HalcyonError`: `invalidRequest` for another job, and a problem with the failure code if the job
+    ///   failed; `CancellationError`.
+    public func render(_ job: ImageJob) async throws -> LoadedImage {
+        guard let query = renderingQuery(of: job) else {
+            throw HalcyonError.invalidRequest(
+                "the job has fields that /v1/render does not accept, or is longer than "
+                    + "\(configuration.maximumQueryBytes) bytes; submit it instead")
+        }
+        guard let image = try await rendering(query, entityTag: nil).image else {
+            throw HalcyonError.invalidResponse("304 to a request without a condition")
+        }
+        return image
+    }
+
+    /// True if a job can be rendered with one request: it has one output, none of the fields that concern the job
+    /// rather than the image (`id`, `headers`, `metadata` and so on), and fits into a URL.
+    public func isRenderable(_ job: ImageJob) -> Bool { renderingQuery(of: job) != nil }
+
+    /// The response to a rendering.
+    struct Rendering: Sendable {
+        /// The image; nil if the known one is current.
+        let image: LoadedImage?
+        let entityTag: String?
+        let reuse: ResponseReuse
+    }
+
+    /// The parameters of `/v1/render`, which have the names of the fields of a job (docs/gateway.md).
+    private static let renderingParameters: Set = [
+        "contentMode", "scaleOptions", "interpolationQuality", "background", "format", "tenant", "priority",
+        "tolerance", "preset", "source", "width", "height", "screenScale", "cropRect", "gravity", "sizeForDisplay",
+        "sizer", "upscale", "processors", "quality", "lossless", "effort", "progressive", "stripMetadata",
+        "keepProfile", "frames", "maxAge", "cache", "tags", "fallback",
+    ]
+
+    /// The query for the image of a job, in the order of the names, so that equal jobs have equal URLs; nil if it is
+    /// too long or cannot describe the job.
+    func renderingQuery(of job: ImageJob) -> [(name: String, value: String)]? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Numbers that JSON cannot express are refused when the job is submitted.
+        guard let fields = try? JSONDecoder().decode([String: JSONValue].self, from: encoder.encode(job)) else {
+            return nil
+        }
+        var query: [(name: String, value: String)] = []
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+            guard Self.renderingParameters.contains(name) else { return nil }
+            if case .string(let text) = value {
+                query.append((name, text))
+            } else {
+                // The value comes from JSON.
+                guard let json = try? encoder.encode(value) else { return nil }
+                query.append((name, String(decoding: json, as: UTF8.self)))
+            }
+        }
+        let text = Request(path: [], query: query).queryText
+        return text.utf8.count <= configuration.maximumQueryBytes ? query : nil
+    }
+
+    /// Renders an image, for up to ``Configuration/jobTimeout``.
+    /// - Parameter entityTag: The tag of the known image; nil if there is none.
+    func rendering(_ query: [(name: String, value: String)], entityTag: String?) async throws -> Rendering {
+        let deadline = ContinuousClock.now + configuration.jobTimeout
+        while true {
+            let start = ContinuousClock.now
+            let wait = min(max(.zero, deadline - start), configuration.longPollInterval)
+            // Errors are JSON only for clients that do not prefer images.
+            var request = Request(path: ["render"], fields: ["Accept": "*/*"], kind: .longPoll)
+            request.query = query + [("wait", wait.secondsText)]
+            request.fields["If-None-Match"] = entityTag
+            do {
+                let answer = try await transport.answer(
+                    to: request, limit: configuration.maximumImageBytes,
+                    isRetried: { $0.isTransient && !$0.isRenderingFailure && !$0.isRenderingTimeout })
+                return Self.rendering(answer)
+            } catch let error as HalcyonError where error.isRenderingTimeout && ContinuousClock.now < deadline {
+                // Rendering continues, and the next request joins it. Limits the rate at a gateway that responds at
+                // once.
+                if ContinuousClock.now - start < .milliseconds(250) { try await Task.sleep(for: .milliseconds(250)) }
+            }
+        }
+    }
+
+    private static func rendering(_ answer: RetryingTransport.Answer) -> Rendering {
+        let head = answer.head
+        var image: LoadedImage?
+        if head.status != 304 {
+            image = LoadedImage(
+                data: answer.body, mediaType: head.header("Content-Type") ?? "application/octet-stream",
+                size: head.header("Halcyon-Image-Size").flatMap { LoadedImage.Size($0) }, cacheStatus: .network,
+                failure: head.header("Halcyon-Failure").map { FailureCode(rawValue: $0) })
+        }
+        return Rendering(image: image, entityTag: head.header("ETag"), reuse: ResponseReuse { head.header($0) })
+    }
+
     /// Loads the file of a stored result. The key needs the scope `read`.
     /// - Throws: `HalcyonError`, of the kind `notFound` if there is no such result (any more); `CancellationError`.
     public func imageData(forKey key: String) async throws -> Data {
@@ -53,7 +152,7 @@ extension HalcyonClient {
     }
 
     /// Submits a job and waits for its end. The job is cancelled if that is given up.
-    private func end(of job: ImageJob) async throws -> ImageEvent.Ready {
+    func end(of job: ImageJob) async throws -> ImageEvent.Ready {
         var job = job
         // Stored images are loaded by key; they need not be in the event too.
         job.delivery = nil

@@ -57,6 +57,9 @@ public struct HalcyonClient: Sendable {
         public var maximumConcurrentWaits = 64
         /// The maximum size of an image, in bytes. Default: 64 MiB.
         public var maximumImageBytes = 64 << 20
+        /// The maximum size of the query by which an image is rendered with one request, in bytes. Gateways accept a
+        /// request line and header fields of 16 KiB together. Default: 8 KiB.
+        public var maximumQueryBytes = 8 << 10
         /// The maximum size of an event in a stream, in bytes. About as much may be buffered. Default: 4 MiB.
         public var maximumEventBytes = 4 << 20
         /// The maximum size of any other response, in bytes. Default: 16 MiB.

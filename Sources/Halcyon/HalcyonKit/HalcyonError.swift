@@ -18,6 +18,8 @@ public enum HalcyonError: Error, Sendable, Equatable, CustomStringConvertible {
     case tooLarge(limit: Int)
     /// The response is not one of a gateway that this version understands.
     case invalidResponse(String)
+    /// A value of the app is invalid, such as a BlurHash. Nothing was sent.
+    case invalidRequest(String)
 
     /// A description of the error for people.
     public var description: String {
@@ -30,6 +32,7 @@ public enum HalcyonError: Error, Sendable, Equatable, CustomStringConvertible {
         case .connectionFailed(let reason): "connection to the gateway failed: \(reason)"
         case .tooLarge(let limit): "response is larger than \(limit) bytes"
         case .invalidResponse(let reason): "invalid response: \(reason)"
+        case .invalidRequest(let reason): "invalid request: \(reason)"
         }
     }
 
@@ -41,6 +44,14 @@ public enum HalcyonError: Error, Sendable, Equatable, CustomStringConvertible {
         case .connectionFailed, .timedOut: true
         default: false
         }
+    }
+
+    /// True for the failure of a job that a request to `/v1/render` has awaited. The cluster has retried it already.
+    var isRenderingFailure: Bool { if case .problem(let problem) = self { problem.code != nil } else { false } }
+
+    /// True if a request to `/v1/render` was answered before the image was ready.
+    var isRenderingTimeout: Bool {
+        if case .problem(let problem) = self { problem.kind == .timeout && problem.code == nil } else { false }
     }
 
     /// The shortest time after which the gateway allows a retry.

@@ -86,7 +86,9 @@ import Testing
             for origin in access.origins {
                 let answer = try await client.get("/yes", "Origin: \(origin)\r\nX-API-Key: k\r\n")
                 #expect(answer.status == 200 && answer.headers["access-control-allow-origin"] == origin)
-                #expect(answer.headers["access-control-expose-headers"] == "ETag, Location, Retry-After")
+                #expect(
+                    answer.headers["access-control-expose-headers"]
+                        == "ETag, Halcyon-Failure, Halcyon-Image-Size, Location, Retry-After")
                 #expect(answer.headers["access-control-allow-credentials"] == nil)
                 #expect(answer.headers["vary"] == "Origin")
                 // Pages can read errors, too.

@@ -19,11 +19,13 @@ import Testing
                 let head = try await fixture.ask("HEAD", key)
                 #expect(head.status == 200 && head.headers["cache-control"] == "no-store")
                 #expect(head.headers["content-length"] == "\(ImageFixture.body.count)")
+                #expect(head.headers["halcyon-image-size"] == "4x3")
             }
             let answer = try await fixture.get(key, "Range: bytes=0-3\r\nIf-None-Match: *\r\n")
             #expect(answer.status == 200 && answer.body == ImageFixture.body)
             #expect(answer.headers["content-type"] == "image/webp" && answer.headers["cache-control"] == "no-store")
             #expect(answer.headers["etag"] == nil && answer.headers["accept-ranges"] == nil)
+            #expect(answer.headers["halcyon-image-size"] == "4x3")
             #expect(try await fixture.get(key).status == 404)
             #expect(try await fixture.ask("HEAD", key).status == 404)
         }

@@ -21,6 +21,7 @@ import Testing
             #expect(answer.headers["content-length"] == "\(ImageFixture.body.count)")
             #expect(answer.headers["cross-origin-resource-policy"] == "cross-origin")
             #expect(answer.headers["content-disposition"] == nil)
+            #expect(answer.headers["halcyon-image-size"] == "4x3")
             #expect(answer.headers["cache-control"]?.hasPrefix("public, max-age=") == true)
             // `max-age` is the remaining TTL in Redis.
             let left = try await fixture.redis.send(["PTTL", .string(ImageFixture.key)]).integer ?? 0
@@ -28,7 +29,10 @@ import Testing
 
             let head = try await fixture.ask("HEAD", ImageFixture.key)
             #expect(head.status == 200)
-            for name in ["content-type", "etag", "accept-ranges", "content-length", "cross-origin-resource-policy"] {
+            for name in [
+                "content-type", "etag", "accept-ranges", "content-length", "cross-origin-resource-policy",
+                "halcyon-image-size",
+            ] {
                 #expect(head.headers[name] == answer.headers[name])
             }
             // The entity tag changes with the bytes.

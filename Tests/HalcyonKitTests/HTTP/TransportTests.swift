@@ -5,49 +5,6 @@ import HalcyonKit
 import TestSupport
 import Testing
 
-/// A transport that simulates a gateway and records its requests.
-private final class FakeTransport: HalcyonClient.Transport {
-    typealias Handler = @Sendable (URLRequest) async throws -> HalcyonClient.Response
-
-    private let handler: Handler
-    private let recorded = Lock<[(request: URLRequest, kind: HalcyonClient.RequestKind)]>([])
-    var requests: [(request: URLRequest, kind: HalcyonClient.RequestKind)] { recorded.withLock { $0 } }
-
-    init(_ handler: @escaping Handler) { self.handler = handler }
-
-    func send(
-        _ request: URLRequest, kind: HalcyonClient.RequestKind, bufferLimit: Int
-    ) async throws -> HalcyonClient.Response {
-        recorded.withLock { $0.append((request, kind)) }
-        return try await handler(request)
-    }
-
-    /// Returns a gateway for which every job is ready immediately, with `count` images.
-    static func ready(
-        images count: Int, image: @escaping @Sendable (String) async throws -> Data
-    ) -> FakeTransport {
-        FakeTransport { request in
-            let path = request.url!.pathComponents
-            if request.httpMethod == "POST" {
-                return HalcyonClient.Response(
-                    status: 202, body: Data(#"{"id": "x", "lane": "later", "images": []}"#.utf8))
-            }
-            if path.contains("images") {
-                return HalcyonClient.Response(status: 200, body: try await image(path.last!))
-            }
-            let variants = (0..<count).map { key in
-                #"{"key": "\#(key)", "width": 1, "height": 1, "format": "png", "bytes": 1, "sha256": ""}"#
-            }
-            let event = #"""
-                {"id": "1", "type": "halcyon.image.ready", "time": "2026-11-21T10:31:07.250Z", "data": {
-                "job": {"id": "x"}, "origin": "network", "timings": {}, "variants": [\#(variants.joined(separator: ","))]}}
-                """#
-            return HalcyonClient.Response(
-                status: 200, body: Data(#"{"id": "x", "state": "ready", "event": \#(event)}"#.utf8))
-        }
-    }
-}
-
 /// The client with a custom transport.
 @Suite struct TransportTests {
     private func client(_ transport: FakeTransport, retryTimeout: Duration = .zero) -> HalcyonClient {
@@ -148,20 +105,20 @@ private final class FakeTransport: HalcyonClient.Transport {
         #expect(images.map(\.data) == (0..<4).map { Data("\($0)".utf8) }, "in the order of the variants")
     }
 
-    @Test(.timeLimit(.minutes(1))) func loaderLoadsJobsConcurrently() async throws {
+    @Test(.timeLimit(.minutes(1))) func loaderLoadsImagesConcurrently() async throws {
         let (gate, requested, completed) = (AsyncEvent(), Lock(0), Lock(0))
-        let transport = FakeTransport.ready(images: 1) { _ in
+        let transport = FakeTransport { _ in
             if requested.withLock({
                 $0 += 1; return $0 == 12
             }) {
                 gate.signal()
             }
             while !gate.isSignaled { try await Task.sleep(for: .milliseconds(1)) }
-            return Data("x".utf8)
+            return HalcyonClient.Response(status: 200, body: Data("x".utf8))
         }
         let loader = ImageLoader(client(transport), completionQueue: DispatchQueue(label: "completions"))
-        for _ in 0..<12 {
-            loader.load(ImageJob("initials:A", width: 1)) { result in
+        for width in 1...12 {
+            loader.load(ImageRequest("initials:A", width: Double(width))) { result in
                 if (try? result.get().data) == Data("x".utf8) { completed.withLock { $0 += 1 } }
             }
         }

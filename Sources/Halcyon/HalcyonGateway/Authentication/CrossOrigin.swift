@@ -25,7 +25,8 @@ struct CrossOrigin: Sendable {
         if !origins.contains("*") { response.headers.add("Vary", "Origin") }
         guard let origin = request.headers.first("Origin"), let allowed = allowed(origin) else { return }
         response.headers.add("Access-Control-Allow-Origin", allowed)
-        response.headers.add("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
+        response.headers.add(
+            "Access-Control-Expose-Headers", "ETag, Halcyon-Failure, Halcyon-Image-Size, Location, Retry-After")
     }
 
     /// True if the request was caused by a page of an origin that is not in ``origins``. Browsers send many such

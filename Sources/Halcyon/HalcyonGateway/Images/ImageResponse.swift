@@ -53,6 +53,7 @@ struct ImageResponse {
     private var headers: HTTPFields {
         var headers = keeping
         headers.add("Accept-Ranges", "bytes")
+        headers.add("Halcyon-Image-Size", Self.size(facts.width, facts.height))
         for field in Self.content(facts.format).fields { headers.add(field.name, field.value) }
         return headers
     }
@@ -97,12 +98,20 @@ struct ImageResponse {
     }
 
     /// Returns a response that must not be cached and has no ranges, for an image that is delivered once.
-    /// - Parameter body: nil for a response to HEAD.
-    static func once(_ format: ImageFormat, _ count: Int, _ body: [UInt8]?) -> HTTPServer.Response {
+    /// - Parameters:
+    ///   - size: the width and height in pixels.
+    ///   - body: nil for a response to HEAD.
+    static func once(
+        _ format: ImageFormat, size: (width: Int, height: Int), _ count: Int, _ body: [UInt8]?
+    ) -> HTTPServer.Response {
         var headers = content(format)
         headers.add("Cache-Control", "no-store")
+        headers.add("Halcyon-Image-Size", Self.size(size.width, size.height))
         return HTTPServer.Response(status: 200, headers: headers, body: body.map { .bytes($0) } ?? unsent(count))
     }
+
+    /// The value of `Halcyon-Image-Size`, so that clients know the size of an image without decoding it.
+    private static func size(_ width: Int, _ height: Int) -> String { "\(width)x\(height)" }
 
     private static func content(_ format: ImageFormat) -> HTTPFields {
         var headers: HTTPFields = [

@@ -131,10 +131,14 @@ struct ImageRoutes: Sendable {
     private func handOff(_ key: String, _ call: RequestContext) async throws(RedisError) -> HTTPServer.Response? {
         if call.request.method == "HEAD" {
             guard let stored = try await results.stored(key, withBody: false) else { return nil }
-            return ImageResponse.once(stored.facts.format, stored.facts.bytes, nil)
+            return once(stored.facts, nil)
         }
         guard let (body, facts) = try await results.read(key) else { return nil }
-        return ImageResponse.once(facts.format, facts.bytes, body)
+        return once(facts, body)
+    }
+
+    private func once(_ facts: ResultMetadata, _ body: [UInt8]?) -> HTTPServer.Response {
+        ImageResponse.once(facts.format, size: (facts.width, facts.height), facts.bytes, body)
     }
 }
 

@@ -127,7 +127,7 @@ struct RenderRoutes: Sendable {
             throw Problem(
                 .unavailable, "the fallback picture expired before it could be read; try again", retryAfter: 1)
         }
-        var response = ImageResponse.once(format, data.count, data)
+        var response = ImageResponse.once(format, size: (output.width, output.height), data.count, data)
         response.headers["Halcyon-Failure"] = code
         return response
     }
@@ -139,7 +139,9 @@ struct RenderRoutes: Sendable {
                 throw Problem(.unavailable, "the image has a format that this gateway does not know")
             }
             if let code = event.fallback { return try await fallback(output, format, code) }
-            if let data = output.data { return ImageResponse.once(format, data.count, data) }
+            if let data = output.data {
+                return ImageResponse.once(format, size: (output.width, output.height), data.count, data)
+            }
             guard let response = try await images.find(output.key, call, isNew: true) else {
                 throw Problem(.unavailable, "the image expired before it could be read; try again", retryAfter: 1)
             }

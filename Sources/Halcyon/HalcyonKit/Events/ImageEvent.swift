@@ -120,3 +120,171 @@ public struct FailureCode: RawRepresentable, Sendable, Hashable, Codable {
     /// Halcyon itself has failed.
     public static let `internal` = Self(rawValue: "internal")
 }
+
+extension ImageEvent {
+    /// The job that an event is about.
+    public struct Job: Sendable, Equatable, Decodable {
+        /// The job's id.
+        public let id: String
+        /// The values that the job asked to be returned.
+        public let metadata, placeholder, altText: JSONValue?
+        /// The preset of the job; nil if it has none.
+        public let preset: Preset?
+
+        /// A preset, in the version that was used.
+        public struct Preset: Sendable, Equatable, Decodable {
+            /// The name of the preset.
+            public let name: String
+            /// The version, from 1.
+            public let version: Int
+        }
+    }
+
+    /// The data of a `progress` event: how much of a source has been loaded.
+    public struct Progress: Sendable, Equatable, Decodable {
+        /// The job that loads the source.
+        public let job: Job
+        /// The current stage: `fetch`, or one of a later version.
+        public let stage: String
+        /// The number of bytes received.
+        public let received: Int
+        /// The number of bytes of the whole source; nil if its origin does not say.
+        public let total: Int?
+        /// The attempt at the job, from 1.
+        public let attempt: Int
+    }
+
+    /// The data of a `ready` event: the images of a job.
+    public struct Ready: Sendable, Equatable, Decodable {
+        /// The job that has made the images.
+        public let job: Job
+        /// The outputs in the order of the job's variants, without those of ``failures``.
+        public let variants: [Variant]
+        /// The variants that could not be made, of a job with `partial`.
+        public let failures: [Failure]
+        /// The place that the results came from.
+        public let cacheStatus: CacheStatus
+        /// Milliseconds by stage, and their `total`.
+        public let timings: [String: Double]
+        /// Warnings for people, for example about unknown fields of the job.
+        public let warnings: [String]
+        /// The alternative source that was used; nil for the source of the job.
+        public let alternative: String?
+        /// The failure of the job, if the images show its fallback picture.
+        public let fallback: FallbackReason?
+
+        /// The reason why a job ended with its fallback picture.
+        public struct FallbackReason: Sendable, Equatable, Decodable {
+            /// The reason.
+            public let code: FailureCode
+            /// A description of the failure for people.
+            public let message: String
+            /// True if the same job may succeed later.
+            public let retryable: Bool
+        }
+
+        /// A variant that could not be made or uploaded.
+        public struct Failure: Sendable, Equatable, Decodable {
+            /// The index of the variant in the job.
+            public let variant: Int
+            /// The reason.
+            public let code: FailureCode
+            /// A description of the failure for people.
+            public let message: String
+        }
+
+        /// The place that results came from.
+        public struct CacheStatus: RawRepresentable, Sendable, Hashable, Codable {
+            /// The value in the event.
+            public let rawValue: String
+            /// Creates a value that has no static member here.
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            /// The result cache, the result store, stored sources, the origin, or another job with the same work at the
+            /// same time.
+            public static let memory = Self(rawValue: "memory"), store = Self(rawValue: "store"),
+                sourceCache = Self(rawValue: "source-cache"), network = Self(rawValue: "network"),
+                coalesced = Self(rawValue: "coalesced")
+        }
+
+        private enum CodingKeys: String, CodingKey {
+            case job, variants, failures, cacheStatus = "origin", timings, warnings, alternative, fallback
+        }
+
+        /// Decodes the data of an event.
+        public init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            job = try container.decode(Job.self, forKey: .job)
+            variants = try container.decode([Variant].self, forKey: .variants)
+            failures = try container.decodeIfPresent([Failure].self, forKey: .failures) ?? []
+            cacheStatus = try container.decode(CacheStatus.self, forKey: .cacheStatus)
+            timings = try container.decode([String: Double].self, forKey: .timings)
+            warnings = try container.decodeIfPresent([String].self, forKey: .warnings) ?? []
+            alternative = try container.decodeIfPresent(String.self, forKey: .alternative)
+            fallback = try container.decodeIfPresent(FallbackReason.self, forKey: .fallback)
+        }
+    }
+
+    /// One output of a job.
+    public struct Variant: Sendable, Equatable, Decodable {
+        /// The key of the result.
+        public let key: String
+        /// The name of the variant, if the job gave it one.
+        public let name: String?
+        /// The size in pixels.
+        public let width, height: Int
+        /// The format of the file.
+        public let format: ImageJob.Format
+        /// The size of the file in bytes.
+        public let bytes: Int
+        /// The SHA-256 of the file, in hexadecimal.
+        public let sha256: String
+        /// The number of frames of an animation.
+        public let frames: Int?
+        /// The BlurHash, and the dominant color as `#rrggbb`, if the job asked for them.
+        public let blurhash, dominantColor: String?
+        /// The address to which the file was uploaded: the expanded template without its query, or the scheme, host and
+        /// port of a URL that the job gave. Nil if it was not uploaded.
+        public let put: String?
+        /// The file, if the event contains it.
+        public let data: Data?
+        /// The public URL of the file in the result store, if it has one. The file may get there a moment later.
+        public let url: String?
+        private let expiry: ISO8601Date?
+
+        /// The time at which the result expires; nil if it is not stored.
+        public var expiresAt: Date? { expiry?.date }
+
+        private enum CodingKeys: String, CodingKey {
+            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, put, data, url
+            case expiry = "expiresAt"
+        }
+    }
+
+    /// The data of a `failed` event.
+    public struct Failed: Sendable, Equatable, Decodable {
+        /// The job that failed.
+        public let job: Job
+        /// The reason.
+        public let code: FailureCode
+        /// A description of the failure for people.
+        public let message: String
+        /// True if the same job may succeed later.
+        public let retryable: Bool
+        /// The number of attempts.
+        public let attempts: Int
+    }
+
+    /// The data of a `purged` event.
+    public struct Purged: Sendable, Equatable, Decodable {
+        /// The source, tag or key that was purged; the other two are nil. All of them are nil if all results of the
+        /// tenant were purged.
+        public let source, tag, key: String?
+        /// The tenant that owned the results.
+        public let tenant: String?
+        /// The number of results.
+        public let count: Int
+        /// The tags by which CDNs find responses with the purged results.
+        public let cacheTags: [String]?
+    }
+}

@@ -19,6 +19,12 @@ final class RetryingTransport: Sendable {
         (self.transport, self.base, self.key, self.configuration) = (transport, base, key, configuration)
     }
 
+    /// A complete response.
+    struct Answer: Sendable {
+        let head: Response
+        let body: Data
+    }
+
     /// Sends a request until it succeeds, for up to ``HalcyonClient/Configuration/retryTimeout``.
     /// - Parameters:
     ///   - limit: The maximum size of the response, in bytes.
@@ -26,6 +32,15 @@ final class RetryingTransport: Sendable {
     /// - Returns: The body of the response.
     /// - Throws: `HalcyonError`; `CancellationError`.
     func send(_ request: Request, limit: Int? = nil, completesWhenCancelled: Bool = false) async throws -> Data {
+        try await answer(to: request, limit: limit, completesWhenCancelled: completesWhenCancelled).body
+    }
+
+    /// Like ``send(_:limit:completesWhenCancelled:)``, with the status and the header fields.
+    /// - Parameter isRetried: True for the errors after which the request is sent again.
+    func answer(
+        to request: Request, limit: Int? = nil, completesWhenCancelled: Bool = false,
+        isRetried: (HalcyonError) -> Bool = { $0.isTransient }
+    ) async throws -> Answer {
         let limit = limit ?? configuration.maximumResponseBytes
         var backoff = Backoff(base: .milliseconds(200), maximum: configuration.maximumBackoff)
         var deadline: ContinuousClock.Instant?
@@ -34,7 +49,7 @@ final class RetryingTransport: Sendable {
             do {
                 guard completesWhenCancelled else { return try await attempt(request, limit) }
                 return try await Task { try await attempt(request, limit) }.value
-            } catch let error as HalcyonError where error.isTransient {
+            } catch let error as HalcyonError where isRetried(error) {
                 let now = ContinuousClock.now
                 let end = deadline ?? now + configuration.retryTimeout
                 deadline = end
@@ -45,19 +60,21 @@ final class RetryingTransport: Sendable {
         }
     }
 
-    private func attempt(_ request: Request, _ limit: Int) async throws -> Data {
-        do { return try await Self.body(of: try await open(request, bufferLimit: limit), limit: limit) } catch {
-            throw Self.clientError(error, limit: limit)
-        }
+    private func attempt(_ request: Request, _ limit: Int) async throws -> Answer {
+        do {
+            let head = try await open(request, bufferLimit: limit)
+            return Answer(head: head, body: try await Self.body(of: head, limit: limit))
+        } catch { throw Self.clientError(error, limit: limit) }
     }
 
     /// Sends a request once.
-    /// - Returns: A successful response.
+    /// - Returns: A successful response, or 304 to a conditional request.
     /// - Throws: `HalcyonError.problem` for a response with another status; the transport's errors.
     func open(_ request: Request, bufferLimit: Int) async throws -> Response {
         let response = try await transport.send(
             try request.urlRequest(to: base, key: key, configuration), kind: request.kind, bufferLimit: bufferLimit)
-        guard (200..<300).contains(response.status) else {
+        let isCurrent = response.status == 304 && request.fields["If-None-Match"] != nil
+        guard (200..<300).contains(response.status) || isCurrent else {
             let body = try await Self.body(of: response, limit: bufferLimit)
             throw HalcyonError.problem(
                 HalcyonClient.ProblemDetails(
@@ -105,9 +122,7 @@ struct Request: Sendable {
         var text = base.absoluteString
         while text.hasSuffix("/") { text.removeLast() }
         text += "/v1/" + path.map(Self.encode).joined(separator: "/")
-        if !query.isEmpty {
-            text += "?" + query.map { "\($0.name)=\(Self.encode($0.value))" }.joined(separator: "&")
-        }
+        if !query.isEmpty { text += "?" + queryText }
         guard let url = URL(string: text) else { throw HalcyonError.invalidResponse("\(text) is not a valid URL") }
         var request = URLRequest(url: url)
         request.httpMethod = method
@@ -118,6 +133,9 @@ struct Request: Sendable {
         for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
         return request
     }
+
+    /// The percent-encoded query.
+    var queryText: String { query.map { "\($0.name)=\(Self.encode($0.value))" }.joined(separator: "&") }
 
     /// The unreserved characters of RFC 3986. Everything else is percent-encoded.
     private static let unreserved = CharacterSet(

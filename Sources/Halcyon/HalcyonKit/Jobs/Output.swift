@@ -96,6 +96,15 @@ extension ImageJob {
         public static let jpeg = Self(rawValue: "jpeg"), png = Self(rawValue: "png"), webp = Self(rawValue: "webp"),
             avif = Self(rawValue: "avif"), gif = Self(rawValue: "gif"), tiff = Self(rawValue: "tiff"),
             jxl = Self(rawValue: "jxl")
+
+        /// The media type, such as `image/webp`.
+        public var mediaType: String {
+            switch rawValue {
+            case "svg": "image/svg+xml"
+            case "pdf": "application/pdf"
+            default: "image/\(rawValue)"
+            }
+        }
     }
 
     /// A part of an image, in fractions of its sides or in pixels, from the top left corner.
