@@ -124,6 +124,8 @@ public final class Gateway: Sendable {
             let dead = DeadLetterRoutes(deadLetters: deadLetters, producer: producer)
             let streamLimiter = StreamLimiter(options.events.streams, feed.metrics)
             let cluster = ClusterRoutes(overview: overview, events: options.events, streamLimiter: streamLimiter)
+            let history = HistoryRoutes(
+                store: feed.history, messages: FailedJobReader(options.topics, properties: options.kafka.reader))
             let probes = Probes(
                 metrics: metrics, health: { [] },
                 readiness: {
@@ -131,7 +133,7 @@ public final class Gateway: Sendable {
                 })
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
-                    + controlRoutes.all + presetRoutes.all + dead.all + cluster.all
+                    + controlRoutes.all + presetRoutes.all + dead.all + cluster.all + history.all + [.access]
                     + DocumentRoutes.all + DashboardRoutes.all
                     + CompatibleURLRoutes(render: render, options: options.urls).all,
                 authenticator: Authenticator(access), log: log, metrics: metrics, tracer: tracer)

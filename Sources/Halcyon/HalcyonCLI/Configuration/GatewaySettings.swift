@@ -102,6 +102,10 @@ extension ProgramOptions {
                 """),
         Setting("gateway.eventReplayWindow", \.gateway.events.memory, .duration(in: .zero ... .days(1)))
             .help("Age of the events that are read at startup, for clients of a gateway that has exited."),
+        Setting("gateway.historyWindow", \.gateway.events.history.time, .duration(in: .seconds(300) ... .days(1)))
+            .help("Age up to which the figures of the dashboard and of /v1/history are kept."),
+        Setting("gateway.historyBytes", \.gateway.events.history.bytes, .byteSize(in: 65_536...(1 << 30)))
+            .help("Memory for the jobs that can be searched on the dashboard; the oldest are dropped first."),
         Setting("gateway.replayConcurrency", \.gateway.events.replays, .integer(in: 1...1000))
             .help("Maximum number of event streams that replay missed events from Kafka; others wait."),
         Setting(

@@ -1,0 +1,37 @@
+// The scopes of the key. They only decide what the page offers; the gateway checks every request.
+
+import { access, isRefusal } from "./api.js";
+
+// Before they are known, nothing is disabled.
+let scopes;
+const listeners = [];
+
+export const allows = (scope) => scopes?.includes(scope) ?? true;
+
+/** Returns the reason why something is not available. */
+export const reason = (scope) => `This needs a key with the scope ${scope}.`;
+
+/** Calls `listener` now and whenever the scopes have changed. */
+export function onAccess(listener) {
+  listeners.push(listener);
+  listener();
+}
+
+/** Loads the scopes of the key. Without a valid key there are none. While the gateway is unreachable, they stay as they are. */
+export async function loadAccess() {
+  try {
+    ({ scopes } = await access());
+  } catch (error) {
+    if (!isRefusal(error)) return;
+    scopes = [];
+  }
+  for (const listener of listeners) listener();
+}
+
+/** Disables a button or a fieldset, with the reason, unless the key has the scope. */
+export function guard(control, scope) {
+  control.disabled = !allows(scope);
+  if (control.disabled) control.title = reason(scope);
+  else control.removeAttribute("title");
+  return control;
+}
