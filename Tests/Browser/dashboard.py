@@ -241,12 +241,12 @@ def figures_come_from_the_gateway(dashboard: Dashboard, gateway: str):
     expect(page.locator(".gallery img").first).to_be_visible(timeout=TIMEOUT)
     offered = page.locator("#range option").all_text_contents()
     expect(page.locator("#range option")).to_have_count(3, timeout=TIMEOUT)
-    assert offered[0] == "5 minutes", offered
-    page.locator("#range").select_option(label="1 hour")
+    assert offered[0] == "5 min", offered
+    page.locator("#range").select_option(label="1 h")
     expect(page.locator("#figures-title")).to_have_text("Last hour", timeout=TIMEOUT)
     page.reload()
     expect(page.locator("#figures-title")).to_have_text("Last hour", timeout=TIMEOUT)
-    page.locator("#range").select_option(label="5 minutes")
+    page.locator("#range").select_option(label="5 min")
     dashboard.live()
     passed("figures and images survive a reload, and the time range is kept; ranges beyond the history are not offered")
 
@@ -805,7 +805,7 @@ def purges_and_cancels(dashboard: Dashboard, gateway: str):
 
 
 def links_lead_to_documents(dashboard: Dashboard, gateway: str):
-    addresses = page_part(dashboard, "footer a").evaluate_all("(links) => links.map((link) => link.href)")
+    addresses = page_part(dashboard, "footer a:not([hidden])").evaluate_all("(links) => links.map((link) => link.href)")
     assert [address.removeprefix(gateway) for address in addresses] == ["/openapi.yaml", "/asyncapi.yaml", "/metrics", "/readyz"], addresses
     for address in addresses:
         with urllib.request.urlopen(address) as answer:
@@ -940,6 +940,16 @@ def asks_for_a_key(browser: Browser):
     passed("the page asks for a key, refuses a wrong one with a message, sends it as a header, and keeps it for the tab only")
 
 
+def links_to_documentation(browser: Browser):
+    with separate_gateway(free_port(), documentationURL="https://wiki.example.org/runbook") as gateway:
+        await_ready(gateway)
+        dashboard = Dashboard(browser, gateway).live()
+        link = dashboard.page.get_by_role("link", name="Documentation")
+        expect(link).to_have_attribute("href", "https://wiki.example.org/runbook", timeout=TIMEOUT)
+        dashboard.close()
+    passed("the page links to the documentation of a setting")
+
+
 def respects_scopes(browser: Browser):
     """What a key may not do is disabled, with the reason. The gateway refuses it too."""
     for scopes in ["read", "submit"]:
@@ -1038,6 +1048,7 @@ def main():
         reconnects_without_missing_events(browser, gateway)
         asks_for_a_key(browser)
         respects_scopes(browser)
+        links_to_documentation(browser)
         memory_is_bounded(browser, gateway, origin)
         browser.close()
     return 0

@@ -133,7 +133,9 @@ public final class Gateway: Sendable {
                 })
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
-                    + controlRoutes.all + presetRoutes.all + dead.all + cluster.all + history.all + [.access]
+                    + controlRoutes.all + presetRoutes.all + dead.all + cluster.all + history.all + [
+                        .access(documentation: options.documentation)
+                    ]
                     + DocumentRoutes.all + DashboardRoutes.all
                     + CompatibleURLRoutes(render: render, options: options.urls).all,
                 authenticator: Authenticator(access), log: log, metrics: metrics, tracer: tracer)
@@ -233,6 +235,8 @@ public struct GatewayOptions: Sendable {
     public var dead = DeadLetterOptions()
     /// Settings of the cluster overview.
     public var overview = OverviewOptions()
+    /// The URL of the documentation that the dashboard links to; empty for none.
+    public var documentation = ""
     /// Settings of the event streams.
     public var events = EventOptions()
     /// The limits of the HTTP server.

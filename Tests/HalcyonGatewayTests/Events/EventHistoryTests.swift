@@ -61,6 +61,22 @@ import Testing
         #expect(EventHistory(HistoryOptions(), since: 0).summary(of: 300, at: now).latencies.quantile(0.5) == nil)
     }
 
+    @Test func longWindowsHaveCoarseSlots() {
+        var options = HistoryOptions()
+        options.time = .seconds(86_400)
+        var history = EventHistory(options, since: 0)
+        let now = Self.noon
+        for hours in 0..<24 {
+            history.add(Self.event("ready", job: "\(hours)", at: now - Int64(hours) * 3_600_000), at: now)
+        }
+        #expect(history.summary(of: 300, at: now).ended == [.ready: 1])
+        #expect(history.summary(of: 300, at: now).step == 5)
+        let day = history.summary(of: 86_400, at: now)
+        #expect(day.ended == [.ready: 24] && day.bars.count == 60 && day.step == 1440)
+        #expect(history.summary(of: 21_600, at: now).ended == [.ready: 6])
+        #expect(history.summary(of: 1_000_000, at: now).seconds == 86_400)
+    }
+
     @Test func groupsFailuresByCodeAndHost() throws {
         var history = EventHistory(HistoryOptions(), since: Self.noon)
         let sources = [
@@ -217,8 +233,11 @@ import Testing
                     #expect(try await client.send(.get, path).status == 401)
                 }
             }
-            try await fixture.withGateway { (client: GatewayClient) async throws in
+            try await fixture.withGateway {
+                $0.documentation = "https://wiki.example.org/halcyon"
+            } _: { (client: GatewayClient) async throws in
                 let access = try await client.send(.get, "/v1/access").json
+                #expect(access["documentation"] as? String == "https://wiki.example.org/halcyon")
                 #expect(access["key"] == nil && access["scopes"] as? [String] == ["submit", "read", "admin"])
             }
         }

@@ -152,17 +152,23 @@ struct Principal: Hashable, Sendable {
 }
 
 extension Route {
-    /// The route that returns the name and the scopes of the caller's key, `GET /v1/access`.
-    static let access = Route("GET", "/v1/access", for: .read) { call in
-        var writer = JSONWriter(capacity: 128)
-        writer.object { writer in
-            writer.member("key", call.caller.leave == .key ? call.caller.name : nil)
-            writer.name("scopes")
-            writer.array { writer in
-                for scope in Scope.allCases where call.caller.scopes.contains(scope) { writer.value(scope.rawValue) }
+    /// Returns the route of the name and the scopes of the caller's key, `GET /v1/access`.
+    /// - Parameter documentation: the address of the documentation; empty for none.
+    static func access(documentation: String) -> Route {
+        Route("GET", "/v1/access", for: .read) { call in
+            var writer = JSONWriter(capacity: 128)
+            writer.object { writer in
+                writer.member("key", call.caller.leave == .key ? call.caller.name : nil)
+                writer.name("scopes")
+                writer.array { writer in
+                    for scope in Scope.allCases where call.caller.scopes.contains(scope) {
+                        writer.value(scope.rawValue)
+                    }
+                }
+                writer.member("documentation", documentation.isEmpty ? nil : documentation)
             }
+            return HTTPServer.Response(status: 200, json: writer.bytes)
         }
-        return HTTPServer.Response(status: 200, json: writer.bytes)
     }
 }
 

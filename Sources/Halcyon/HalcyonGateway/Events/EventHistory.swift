@@ -17,36 +17,28 @@ public struct HistoryOptions: Sendable {
     public init() {}
 }
 
-/// The recent past of the cluster, as seen by one gateway: figures in slots of five seconds, and the newest events of
-/// jobs for searches. A pure value of bounded size.
-///
-/// The slots form a ring, so each has a fixed place and is reset when a later time needs it.
+/// The recent past of the cluster, as seen by one gateway: figures in slots of five seconds for an hour and of a minute
+/// for longer windows, and the newest events of jobs for searches. A pure value of bounded size.
 struct EventHistory: Sendable {
-    /// The length of a slot in seconds.
-    static let slotSeconds = 5
+    /// The length of a fine and a coarse slot in seconds.
+    static let (fineSeconds, coarseSeconds) = (5, 60)
+    /// The longest period in seconds that fine slots cover.
+    static let mostFineSeconds = 3600
     /// The maximum number of bars of a chart.
     static let mostBars = 60
     /// The number of parts of a trend.
     static let trendParts = 12
     /// The maximum number of distinct groups of failures in a slot. Further ones are counted without a host.
-    static let mostGroups = 100
+    static let mostGroups = 30
     /// The size of an event above which its JSON is not kept.
     static let mostEventBytes = 16 << 10
-
-    /// The figures of one slot.
-    private struct Slot {
-        /// The time divided by the length of a slot; -1 for a slot that was never used.
-        var number: Int64 = -1
-        var ended: [Event.Kind: Int] = [:]
-        var origins: [CacheStatus: Int] = [:]
-        var latencies = LatencyHistogram()
-        var failures: [FailureGroup: FailureTally] = [:]
-    }
 
     let options: HistoryOptions
     /// The time in milliseconds since 1970 from which all events are known.
     private(set) var since: Int64
-    private var slots: [Slot]
+    private var fine: FigureRing
+    /// The figures of windows above an hour; nil for shorter ones.
+    private var coarse: FigureRing?
     private var entries: [HistoryEntry?] = []
     private var head = 0
     private var bytes = 0
@@ -56,12 +48,14 @@ struct EventHistory: Sendable {
     init(_ options: HistoryOptions, since: Int64) {
         self.options = options
         self.since = since
-        let number = Int((options.time / .seconds(Self.slotSeconds)).rounded(.up))
-        slots = Array(repeating: Slot(), count: max(1, number))
+        let window = Int((options.time / .seconds(1)).rounded(.up))
+        fine = FigureRing(slotSeconds: Self.fineSeconds, window: min(window, Self.mostFineSeconds))
+        coarse =
+            window > Self.mostFineSeconds ? FigureRing(slotSeconds: Self.coarseSeconds, window: window) : nil
     }
 
     /// The longest period of a summary in seconds.
-    var mostSeconds: Int { slots.count * Self.slotSeconds }
+    var mostSeconds: Int { coarse?.seconds ?? fine.seconds }
 
     /// The number of events that can be searched.
     var count: Int { entries.count - head }
@@ -69,13 +63,14 @@ struct EventHistory: Sendable {
     /// Forgets everything, before the same events are added again.
     mutating func removeAll() { self = EventHistory(options, since: since) }
 
-    // MARK: Adding
-
     /// Adds an event of a job. Other events, and those of progress, are ignored.
     /// - Parameter now: the current time in milliseconds since 1970.
     mutating func add(_ json: [UInt8], at now: Int64) {
         guard let entry = HistoryEntry(json: json, now: now) else { return }
-        if entry.kind.isTerminal { count(entry, at: now) }
+        if entry.kind.isTerminal {
+            fine.add(entry, at: now)
+            coarse?.add(entry, at: now)
+        }
         entries.append(entry)
         bytes += entry.bytes
         let oldest = now - Int64(mostSeconds) * 1000
@@ -90,51 +85,13 @@ struct EventHistory: Sendable {
         }
     }
 
-    private mutating func count(_ entry: HistoryEntry, at now: Int64) {
-        let number = Self.number(of: entry.time)
-        guard number > Self.number(of: now) - Int64(slots.count) else { return }
-        let place = Int(number % Int64(slots.count))
-        if slots[place].number != number { slots[place] = Slot(number: number) }
-        slots[place].ended[entry.kind, default: 0] += 1
-        if let origin = entry.origin.flatMap(CacheStatus.init) { slots[place].origins[origin, default: 0] += 1 }
-        if entry.kind == .ready, let total = entry.total { slots[place].latencies.add(total) }
-        guard let code = entry.code, entry.kind == .failed else { return }
-        var group = FailureGroup(code: code, host: entry.host)
-        if slots[place].failures.count >= Self.mostGroups, slots[place].failures[group] == nil { group.host = "" }
-        slots[place].failures[group, default: FailureTally()].add(1, last: entry.time, job: entry.job)
-    }
-
-    private static func number(of milliseconds: Int64) -> Int64 { max(0, milliseconds) / Int64(slotSeconds * 1000) }
-
-    // MARK: Figures
-
     /// Returns the figures of the last seconds.
     /// - Parameters:
     ///   - seconds: the length of the period; limited to ``mostSeconds``.
     ///   - now: the current time in milliseconds since 1970.
     func summary(of seconds: Int, at now: Int64) -> HistorySummary {
-        let wanted = min(max(Self.slotSeconds, seconds), mostSeconds)
-        let slotsInBar = max(1, (wanted + Self.slotSeconds * Self.mostBars - 1) / (Self.slotSeconds * Self.mostBars))
-        let step = slotsInBar * Self.slotSeconds
-        let bars = (wanted + step - 1) / step
-        let current = Self.number(of: now)
-        var summary = HistorySummary(
-            since: max(since, now - Int64(wanted) * 1000), now: now, seconds: wanted, step: step,
-            bars: Array(repeating: [:], count: bars))
-        for slot in slots where slot.number >= 0 {
-            let age = Int(current - slot.number)
-            guard age >= 0, age < bars * slotsInBar else { continue }
-            let bar = bars - 1 - age / slotsInBar
-            summary.bars[bar].merge(slot.ended, uniquingKeysWith: +)
-            summary.ended.merge(slot.ended, uniquingKeysWith: +)
-            summary.origins.merge(slot.origins, uniquingKeysWith: +)
-            summary.latencies.add(slot.latencies)
-            let part = Self.trendParts - 1 - age * Self.trendParts / (bars * slotsInBar)
-            for (group, tally) in slot.failures {
-                summary.failures[group, default: FailureTally(parts: Self.trendParts)].add(tally, part: part)
-            }
-        }
-        return summary
+        let ring = seconds > fine.seconds ? coarse ?? fine : fine
+        return ring.summary(of: seconds, at: now, since: since)
     }
 
     // MARK: Search
@@ -157,6 +114,74 @@ struct EventHistory: Sendable {
     func events(of job: String) -> [HistoryEntry] {
         let id = Array(job.utf8)
         return Array(entries[head...].lazy.compactMap { $0 }.filter { Array($0.job.utf8) == id }.suffix(100))
+    }
+}
+
+/// The figures of a window in slots of equal length. The slots form a ring: each has a fixed place, and is reset when a
+/// later time needs it.
+private struct FigureRing: Sendable {
+    private struct Slot {
+        /// The time divided by the length of a slot; -1 for a slot that was never used.
+        var number: Int64 = -1
+        var ended: [Event.Kind: Int] = [:]
+        var origins: [CacheStatus: Int] = [:]
+        var latencies = LatencyHistogram()
+        var failures: [FailureGroup: FailureTally] = [:]
+    }
+
+    private let slotSeconds: Int
+    private var slots: [Slot]
+
+    /// - Parameter window: the length of the window in seconds.
+    init(slotSeconds: Int, window: Int) {
+        self.slotSeconds = slotSeconds
+        slots = Array(repeating: Slot(), count: max(1, (window + slotSeconds - 1) / slotSeconds))
+    }
+
+    /// The length of the window in seconds.
+    var seconds: Int { slots.count * slotSeconds }
+
+    mutating func add(_ entry: HistoryEntry, at now: Int64) {
+        let number = number(of: entry.time)
+        guard number > self.number(of: now) - Int64(slots.count) else { return }
+        let place = Int(number % Int64(slots.count))
+        if slots[place].number != number { slots[place] = Slot(number: number) }
+        slots[place].ended[entry.kind, default: 0] += 1
+        if let origin = entry.origin.flatMap(CacheStatus.init) { slots[place].origins[origin, default: 0] += 1 }
+        if entry.kind == .ready, let total = entry.total { slots[place].latencies.add(total) }
+        guard let code = entry.code, entry.kind == .failed else { return }
+        var group = FailureGroup(code: code, host: entry.host)
+        let isFull = slots[place].failures.count >= EventHistory.mostGroups
+        if isFull, slots[place].failures[group] == nil { group.host = "" }
+        slots[place].failures[group, default: FailureTally()].add(1, last: entry.time, job: entry.job)
+    }
+
+    private func number(of milliseconds: Int64) -> Int64 { max(0, milliseconds) / Int64(slotSeconds * 1000) }
+
+    func summary(of seconds: Int, at now: Int64, since: Int64) -> HistorySummary {
+        let wanted = min(max(slotSeconds, seconds), self.seconds)
+        let longest = slotSeconds * EventHistory.mostBars
+        let slotsInBar = max(1, (wanted + longest - 1) / longest)
+        let step = slotsInBar * slotSeconds
+        let bars = (wanted + step - 1) / step
+        let current = number(of: now)
+        var summary = HistorySummary(
+            since: max(since, now - Int64(wanted) * 1000), now: now, seconds: wanted, step: step,
+            bars: Array(repeating: [:], count: bars))
+        for slot in slots where slot.number >= 0 {
+            let age = Int(current - slot.number)
+            guard age >= 0, age < bars * slotsInBar else { continue }
+            let bar = bars - 1 - age / slotsInBar
+            summary.bars[bar].merge(slot.ended, uniquingKeysWith: +)
+            summary.ended.merge(slot.ended, uniquingKeysWith: +)
+            summary.origins.merge(slot.origins, uniquingKeysWith: +)
+            summary.latencies.add(slot.latencies)
+            let part = EventHistory.trendParts - 1 - age * EventHistory.trendParts / (bars * slotsInBar)
+            for (group, tally) in slot.failures {
+                summary.failures[group, default: FailureTally(parts: EventHistory.trendParts)].add(tally, part: part)
+            }
+        }
+        return summary
     }
 }
 
@@ -435,7 +460,7 @@ struct HistoryRoutes: Sendable {
 
     private func figures(_ call: RequestContext) throws -> HTTPServer.Response {
         let most = store.withHistory { $0.mostSeconds }
-        let seconds = try call.number("seconds", in: EventHistory.slotSeconds...max(86_400, most)) ?? 300
+        let seconds = try call.number("seconds", in: EventHistory.fineSeconds...max(86_400, most)) ?? 300
         var writer = JSONWriter(capacity: 8192)
         writer.value(store.withHistory { $0.summary(of: seconds, at: Timestamp.now.milliseconds) })
         return HTTPServer.Response(status: 200, json: writer.bytes)

@@ -1,6 +1,7 @@
 // The scopes of the key. They only decide what the page offers; the gateway checks every request.
 
 import { access, isRefusal } from "./api.js";
+import { byId } from "./elements.js";
 
 // Before they are known, nothing is disabled.
 let scopes;
@@ -17,10 +18,18 @@ export function onAccess(listener) {
   listener();
 }
 
+function showDocumentation(url) {
+  byId("documentation").hidden = url === undefined;
+  // Other schemes, such as javascript:, are not followed.
+  if (url !== undefined && /^https?:/.test(url)) byId("documentation").href = url;
+}
+
 /** Loads the scopes of the key. Without a valid key there are none. While the gateway is unreachable, they stay as they are. */
 export async function loadAccess() {
   try {
-    ({ scopes } = await access());
+    const found = await access();
+    scopes = found.scopes;
+    showDocumentation(found.documentation);
   } catch (error) {
     if (!isRefusal(error)) return;
     scopes = [];

@@ -63,7 +63,7 @@ export class Batches {
     const cancel = button("Cancel", () => this.#cancel(id), `Cancel: ${shortened(id, 60)}`);
     return element("tr", {},
       element("th", { scope: "row" }, element("a", { href: address("batches", { q: id }), className: "row" }, shortened(id, 60))),
-      element("td"), element("td", {}, bar, element("span")),
+      element("td", { className: "opt" }), element("td", {}, bar, element("span")),
       element("td", { className: "number" }, button("0", () => this.#failures(id), `Failures of ${shortened(id, 60)}`)),
       element("td", { className: "opt number" }), element("td", {}, cancel));
   }

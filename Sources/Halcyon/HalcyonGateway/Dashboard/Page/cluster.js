@@ -120,7 +120,7 @@ export class Cluster {
     const total = (workers ?? []).reduce((sum, worker) => sum + (worker.rate ?? 0), 0);
     say(byId("worker-summary"), workers === undefined ? "–" : short(workers.length));
     say(byId("workers-note"), workers === undefined ? "The workers are currently unknown."
-      : workers.length === 0 ? "No workers are running." : `${count(workers.length)} running, ${rate(total)} jobs per second. Others wait: ${
+      : workers.length === 0 ? "No workers are running." : `${count(workers.length)} running, ${rate(total)} jobs per second. Waiting: ${
         count(retries ?? 0)} for a retry, ${count(scheduled ?? 0)} for their start, ${count(overflow ?? 0)} behind other tenants.`);
     byId("workers").hidden = workers === undefined || workers.length === 0;
     this.#workers.show(workers ?? []);

@@ -36,7 +36,7 @@ class Throughput {
     const hatch = svg("pattern", { id: "hatch", width: 4, height: 4, patternUnits: "userSpaceOnUse" },
       svg("rect", { width: 4, height: 4, class: "hatch-ground" }),
       svg("path", { d: "M-1 1l2-2M0 4l4-4M3 5l2-2", class: "hatch-line" }));
-    this.#chart = svg("svg", { role: "img" }, svg("defs", {}, hatch),
+    this.#chart = svg("svg", { role: "img", "aria-label": "Jobs per second, not loaded yet" }, svg("defs", {}, hatch),
       ...this.#levels.flatMap(({ line, label }) => [line, label]),
       this.#group, this.#start, this.#now);
     target.replaceChildren(this.#chart);

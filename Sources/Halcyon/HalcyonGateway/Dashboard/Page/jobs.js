@@ -3,7 +3,7 @@
 import { jobsInFlight, searchJobs } from "./api.js";
 import { allows, onAccess, reason } from "./access.js";
 import { badge, byId, element, row, Rows, say } from "./elements.js";
-import { age, duration, originName, shortened, tail, timeOfDay } from "./format.js";
+import { age, duration, originName, shortened, timeOfDay } from "./format.js";
 import { currentName, go, jobLink } from "./views.js";
 
 const most = 100;
@@ -102,7 +102,7 @@ export class Jobs {
       : origin !== undefined ? originName(origin) : "";
     const made = row(
       jobLink(job, shortened(job, 80), { className: "row", title: shortened(job, 500) }), badge(state),
-      element("span", { title: shortened(source ?? "", 500) }, tail((source ?? "–").replace(/^https?:\/\//, ""), 44)),
+      element("bdi", { title: shortened(source ?? "", 500), dir: "ltr" }, shortened(source ?? "–", 300)),
       element("span", { title: detail }, detail),
       since === undefined ? duration(total) : "", timeOfDay(time));
     made.children[3].className = "opt";
