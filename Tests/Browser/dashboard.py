@@ -367,6 +367,13 @@ def jobs_are_found(dashboard: Dashboard, gateway: str, origin: str):
     dashboard.live()
     expect(rows).to_have_count(1, timeout=TIMEOUT)
     expect(search).to_have_value("found-two")
+    # A job before the time range is found as well.
+    page.route("**/v1/history/jobs?*seconds=*", lambda route: route.fulfill(json={"jobs": [], "more": False}))
+    search.fill("found-one")
+    search.press("Enter")
+    expect(page.locator("#jobs-note")).to_have_text("1 job before this time range", timeout=TIMEOUT)
+    expect(rows.filter(has_text="Found-One")).to_have_count(1)
+    page.unroute("**/v1/history/jobs?*seconds=*")
     search.fill("no such job")
     search.press("Enter")
     expect(page.locator("#jobs-note")).to_contain_text("No jobs match", timeout=TIMEOUT)
@@ -393,7 +400,7 @@ def job_has_a_page(dashboard: Dashboard, gateway: str, origin: str):
     expect(page.locator("#job-status")).to_contain_text("ready", timeout=TIMEOUT)
     facts = parts.locator(".facts")
     event = get(gateway, "/v1/history/jobs/its%20page%2F1")["events"][-1]
-    for text in [f"{origin}/hubble.jpg", "museum", event["data"]["key"], '{"wall":7}', "It's 'Hubble'", "network"]:
+    for text in [f"{origin}/hubble.jpg", "museum", event["data"]["key"], '{"wall":7}', "It's 'Hubble'", "Origin"]:
         expect(facts).to_contain_text(text)
     expect(parts.locator(".images img")).to_have_attribute("alt", "It's 'Hubble'", timeout=TIMEOUT)
     expect(parts.locator(".waterfall")).to_contain_text("encode")

@@ -4,8 +4,8 @@ import Kafka
 
 /// Sends dead letters back to the topics they came from, or discards them, and records that in the dead-letter topic.
 ///
-/// Two replays may run at the same time. A dead letter may then be sent twice, but none is lost. A discarded dead letter
-/// stays in the topic until Kafka deletes it; only its marker hides it.
+/// Two replays may run at the same time. A dead letter may then be sent twice, but none is lost. A discarded dead
+/// letter stays in the topic until Kafka deletes it; only its marker hides it.
 public struct DeadLetterReplayer: Sendable {
     /// The treatment of the selected dead letters.
     public enum Action: Sendable {

@@ -37,7 +37,8 @@ struct DeadLetterRequest: Sendable {
         query = DeadLetterQuery(filters, withReplayed: withReplayed)
     }
 
-    /// Parses the body of a request to replay or discard: `letters` or `filter`, and optionally `limit`, `cursor` and `dryRun`.
+    /// Parses the body of a request to replay or discard: `letters` or `filter`, and optionally `limit`, `cursor` and
+    /// `dryRun`.
     /// - Throws: ``Problem`` for an unknown member, so that a misspelled filter does not select more than intended.
     init(replay body: [UInt8], most: Int) throws(Problem) {
         limit = min(Self.page, most)

@@ -60,8 +60,8 @@ struct DeadLetterRoutes: Sendable {
         return HTTPServer.Response(status: 200, json: json)
     }
 
-    /// Replays or discards the requested dead letters. Named ones that were replayed or discarded before are reported as
-    /// such and not changed.
+    /// Replays or discards the requested dead letters. Named ones that were replayed or discarded before are reported
+    /// as such and not changed.
     private func run(
         _ action: DeadLetterReplayer.Action, _ call: RequestContext
     ) async throws -> HTTPServer.Response {

@@ -67,8 +67,12 @@ export class Jobs {
     const number = ++this.#number;
     try {
       if (isInFlight && !allows("admin")) throw new Error(reason("admin"));
-      const found = isInFlight ? await this.#inFlight(rest)
+      let found = isInFlight ? await this.#inFlight(rest)
         : await searchJobs({ ...rest, state, seconds: this.#range(), limit: most });
+      // A job that somebody looks for by a text may be older.
+      if (!isInFlight && found.jobs.length === 0 && rest.q !== undefined) {
+        found = { ...await searchJobs({ ...rest, state, limit: most }), isOlder: true };
+      }
       // A later search has started.
       if (number !== this.#number) return;
       this.#show(found);
@@ -87,13 +91,13 @@ export class Jobs {
     };
   }
 
-  #show({ jobs, more }, error) {
+  #show({ jobs, more, isOlder = false }, error) {
     byId("jobs").querySelector("table").hidden = jobs.length === 0;
     this.#rows.show(jobs);
     const isFiltered = fields.some((name) => this.#query[name]);
     say(byId("jobs-note"), error ?? (jobs.length === 0
-      ? `No jobs ${isFiltered ? "match" : "are known"} in this time range.`
-      : `${jobs.length}${more ? " newest of more" : ""} ${jobs.length === 1 ? "job" : "jobs"}`));
+      ? `No jobs ${isFiltered ? "match" : "are known"} in this time range${isOlder ? " or before" : ""}.`
+      : `${jobs.length}${more ? " newest of more" : ""} ${jobs.length === 1 ? "job" : "jobs"}${isOlder ? " before this time range" : ""}`));
   }
 
   #row({ job, state, time, source, code, message, origin, total, worker, attempt, since }) {
