@@ -282,6 +282,12 @@ import Testing
                 try await cluster.publish(.cancel(.tenant("u")))
                 try await until("all jobs have ended") { cluster.events.terminal.count == 13 }
                 #expect(try await lister.list(within: .milliseconds(500)).total == 0)
+                try await until("the heartbeats count the finished jobs and tell the memory") {
+                    let workers = try await WorkerRegistry(cluster.client).entries().compactMap { WorkerInfo(json: $0) }
+                    let running = workers.filter { $0.id != "gone" }
+                    return running.reduce(0) { $0 + $1.finished } == 13 && running.contains { $0.rate > 0 }
+                        && running.allSatisfy { $0.memory > 1 << 20 }
+                }
                 // Replies expire.
                 let keys = try await cluster.client.send("KEYS", "halcyon:jobs:*").array?.compactMap(\.string) ?? []
                 for key in keys {

@@ -30,7 +30,7 @@ struct DashboardTests {
         ).exit()
         let output = Executable.text(folder.read("output"))
         #expect(exit == .code(0), "\(output)")
-        #expect(output.split(separator: "\n").count { $0.hasPrefix("ok  ") } == 20, "\(output)")
+        #expect(output.split(separator: "\n").count { $0.hasPrefix("ok  ") } == 37, "\(output)")
         await folder.remove()
     }
 }

@@ -4,7 +4,7 @@ import Subprocess
 import TestSupport
 import Testing
 
-/// `dead list`, `dead show` and `dead replay`, on a cluster of `halcyon dev` with one attempt per job.
+/// `dead list`, `dead show`, `dead replay` and `dead discard`, on a cluster of `halcyon dev` with one attempt per job.
 @Suite(.devCluster, .serialized) struct DeadLetterCommandTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
@@ -137,6 +137,26 @@ import Testing
         ).expect(0).json()
         #expect(Set(events.map { $0.at("id") }).count == 2)
         try await run(["dead", "replay", "--filter", "job=nobody"]).expect(3)
+    }
+
+    @Test func discardsOnlySelectedDeadLetters() async throws {
+        try await submitFailingJobs("discard-1", "discard-2", path: "discard")
+        let refused = try await run(["dead", "discard"]).expect(2)
+        #expect(refused.errors.contains("without --filter all dead letters are discarded"))
+        let dry = try await run(["dead", "discard", "--filter", "job=discard-1", "--dry-run"]).expect(0)
+        #expect(dry.output.contains("would be discarded  discard-1"))
+        #expect(try await run(["dead", "list", "--filter", "job=discard-*"]).expect(0).lines.count == 2)
+        let discarded = try await run(["dead", "discard", "--filter", "job=discard-1", "--json"]).expect(0).json()
+        #expect(discarded.map { $0.at("outcome") } == ["discarded"])
+        #expect(
+            try await run(["dead", "list", "--filter", "job=discard-*", "--json"]).expect(0).json()
+                .map { $0.at("job") } == ["discard-2"])
+        // Its message can still be read, and it is not replayed.
+        let letter = try #require(discarded[0].at("letter"))
+        #expect(try await run(["dead", "show", letter]).expect(0).output.contains("discard-1"))
+        try await run(["dead", "replay", "--filter", "job=discard-1"]).expect(3)
+        try await run(["dead", "discard", "--filter", "job=discard-1"]).expect(3)
+        try await run(["dead", "discard", "--filter", "job=discard-2"]).expect(0)
     }
 
     @Test func listsAndReplaysUndeliveredWebhookEvents() async throws {

@@ -133,9 +133,13 @@ public final class Gateway: Sendable {
             let dead = DeadLetterRoutes(deadLetters: deadLetters, producer: producer)
             let streamLimiter = StreamLimiter(options.events.streams, feed.metrics)
             let cluster = ClusterRoutes(overview: overview, events: options.events, streamLimiter: streamLimiter)
+            let history = HistoryRoutes(
+                store: feed.history, messages: FailedJobReader(options.topics, properties: options.kafka.reader))
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
-                    + controlRoutes.all + presetRoutes.all + dead.all + cluster.all
+                    + controlRoutes.all + presetRoutes.all + dead.all + cluster.all + history.all + [
+                        .access(documentation: options.documentation)
+                    ]
                     + DocumentRoutes.all + DashboardRoutes.all + SampleRoutes.all(options.samples)
                     + CompatibleURLRoutes(render: render, options: options.urls).all,
                 authenticator: Authenticator(access), log: log, metrics: metrics, tracer: tracer)
@@ -240,6 +244,8 @@ public struct GatewayOptions: Sendable {
     public var dead = DeadLetterOptions()
     /// Settings of the cluster overview.
     public var overview = OverviewOptions()
+    /// The URL of the documentation that the dashboard links to; empty for none.
+    public var documentation = ""
     /// Settings of the event streams.
     public var events = EventOptions()
     /// The limits of the HTTP server.

@@ -32,8 +32,8 @@ import Testing
             try await registry.register(entry("a", ["high": 2, "normal": 0]), for: .seconds(600))
             #expect(
                 try await texts(registry) == [
-                    #"{"id":"a","host":"h","pid":7,"version":"1.0","since":"2026-11-21T10:31:07.000Z","threads":2,"jobs":{"high":2,"normal":0}}"#,
-                    #"{"id":"b","host":"h","pid":7,"version":"1.0","since":"2026-11-21T10:31:07.000Z","threads":2,"jobs":{}}"#,
+                    #"{"id":"a","host":"h","pid":7,"version":"1.0","since":"2026-11-21T10:31:07.000Z","threads":2,"jobs":{"high":2,"normal":0},"finished":0,"rate":0.0,"memory":0}"#,
+                    #"{"id":"b","host":"h","pid":7,"version":"1.0","since":"2026-11-21T10:31:07.000Z","threads":2,"jobs":{},"finished":0,"rate":0.0,"memory":0}"#,
                 ])
             try await registry.register(entry("b", ["low": 1]), for: .seconds(600))
             #expect(try await texts(registry)[1].contains(#""jobs":{"low":1}"#))
@@ -45,6 +45,7 @@ import Testing
     @Test func entryNamesTheBusiestTenants() async throws {
         try await withRegistry { registry, _ in
             var busy = entry("a", ["low": 3])
+            (busy.finished, busy.rate, busy.memory) = (70, 2.5, 64 << 20)
             busy.tenants = Dictionary(uniqueKeysWithValues: (1...12).map { ("t\($0)", $0 / 2) })
             try await registry.register(busy, for: .seconds(600))
             let json = try await registry.entries()[0]
@@ -53,6 +54,7 @@ import Testing
                     #""tenants":{"t12":6,"t10":5,"t11":5,"t8":4,"t9":4,"t6":3,"t7":3,"t4":2,"t5":2,"t2":1}}"#))
             let decoded = try #require(WorkerInfo(json: json))
             #expect(decoded.id == "a" && decoded.since == busy.since && decoded.jobs == ["low": 3])
+            #expect(decoded.finished == 70 && decoded.rate == 2.5 && decoded.memory == 64 << 20)
             #expect(decoded.tenants.count == WorkerInfo.mostTenants && decoded.tenants["t12"] == 6)
         }
         #expect(WorkerInfo(json: Array(#"{"id":"x","jobs":[1],"later":true}"#.utf8))?.jobs == [:])

@@ -20,7 +20,7 @@ import Testing
                 waiting += answer.text.matches(of: /"(\/dashboard\/[a-z.]+)"/).map { String($0.1) }
                 waiting += answer.text.matches(of: /from "\.\/([a-z]+\.js)"/).map { "/dashboard/\($0.1)" }
             }
-            #expect(seen.count == 17)
+            #expect(seen.count == 23)
         }
     }
 

@@ -6,10 +6,12 @@ import Testing
 
 @testable import HalcyonGateway
 
-/// `POST /v1/dead/replay`, in a whole cluster.
+/// `POST /v1/dead/replay` and `POST /v1/dead/discard`, in a whole cluster.
 @Suite(.limitedParallelism) struct DeadLetterReplayTests {
-    private func replay(_ client: GatewayClient, _ body: String) async throws -> [String: Any] {
-        let answer = try await client.send(.post, "/v1/dead/replay", body)
+    private func replay(
+        _ client: GatewayClient, _ body: String, _ action: String = "replay"
+    ) async throws -> [String: Any] {
+        let answer = try await client.send(.post, "/v1/dead/\(action)", body)
         #expect(answer.status == 200, "\(answer.text)")
         return answer.json
     }
@@ -63,6 +65,40 @@ import Testing
             }
             #expect(try await fixture.deadLetters.records(of: fixture.topics.jobs(.normal)).isEmpty)
             #expect(try await fixture.deadLetters.records(of: fixture.topics.dead).count == 2)
+        }
+    }
+
+    @Test func discardedDeadLettersAreNotReplayed() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.deadLetters.publish("one", "two", "three")
+            // One that cannot be replayed can be discarded.
+            try await fixture.deadLetters.publish([
+                ProducerRecord(topic: fixture.topics.dead, partition: 0, value: Array("?".utf8))
+            ])
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                let dry = try await replay(client, #"{"letters":["0-1"],"dryRun":true}"#, "discard")
+                #expect(outcomes(dry) == ["0-1": "would be discarded"])
+                #expect(try await client.pages() == [["one", "two", "three"]])
+                let answer = try await replay(client, #"{"letters":["0-1","0-3","0-9"]}"#, "discard")
+                #expect(outcomes(answer) == ["0-1": "discarded", "0-3": "discarded"])
+                #expect(answer["missing"] as? [String] == ["0-9"])
+                #expect(try await client.pages() == [["one", "three"]])
+                // It can still be read, and neither action changes it.
+                #expect(try await client.send(.get, "/v1/dead/0-1").json["replayed"] as? Bool == true)
+                for action in ["discard", "replay"] {
+                    let again = try await replay(client, #"{"letters":["0-1"]}"#, action)
+                    #expect(outcomes(again) == ["0-1": "replayed already"])
+                }
+                let rest = try await replay(client, #"{"filter":{"job":"t*"}}"#, "discard")
+                #expect(outcomes(rest) == ["0-2": "discarded"])
+                #expect(try await client.pages() == [["one"]])
+            }
+            // Another gateway reads the markers.
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                #expect(try await client.pages() == [["one"]])
+                #expect(try await client.send(.post, "/v1/dead/discard", "{}").status == 400)
+            }
+            #expect(try await fixture.deadLetters.records(of: fixture.topics.jobs(.normal)).isEmpty)
         }
     }
 

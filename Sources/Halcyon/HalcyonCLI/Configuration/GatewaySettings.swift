@@ -1,3 +1,4 @@
+import Formats
 import HalcyonGateway
 import HalcyonModel
 import ProgramSettings
@@ -102,6 +103,12 @@ extension ProgramOptions {
                 """),
         Setting("gateway.eventReplayWindow", \.gateway.events.memory, .duration(in: .zero ... .days(1)))
             .help("Age of the events that are read at startup, for clients of a gateway that has exited."),
+        Setting("gateway.historyWindow", \.gateway.events.history.time, .duration(in: .seconds(300) ... .days(1)))
+            .help("Age up to which the figures of the dashboard and of /v1/history are kept."),
+        Setting("gateway.historyBytes", \.gateway.events.history.bytes, .byteSize(in: 65_536...(1 << 30)))
+            .help("Memory for the jobs that can be searched on the dashboard; the oldest are dropped first."),
+        Setting("gateway.documentationURL", \.gateway.documentation, .webAddress)
+            .help("URL of the documentation, such as your runbook, that the dashboard links to. None by default."),
         Setting("gateway.replayConcurrency", \.gateway.events.replays, .integer(in: 1...1000))
             .help("Maximum number of event streams that replay missed events from Kafka; others wait."),
         Setting(
@@ -321,5 +328,14 @@ extension CompatibleURLOptions {
             keys.append(Array(text.utf8))
         }
         return keys
+    }
+}
+
+extension ValueKind<String> {
+    /// An http or https URL, or an empty text. Other schemes are rejected, because the dashboard links to it.
+    fileprivate static var webAddress: Self {
+        ValueKind("an http or https URL, or an empty text") { text in
+            text.isEmpty || ["https://", "http://"].contains { text.hasPrefix($0) } ? text : nil
+        }
     }
 }

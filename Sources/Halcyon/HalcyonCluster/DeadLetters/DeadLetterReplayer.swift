@@ -2,12 +2,22 @@ import HalcyonModel
 import JSON
 import Kafka
 
-/// Sends dead letters back to the topics they came from, and records that in the dead-letter topic.
+/// Sends dead letters back to the topics they came from, or discards them, and records that in the dead-letter topic.
 ///
-/// Two replays may run at the same time. A dead letter may then be sent twice, but none is lost.
+/// Two replays may run at the same time. A dead letter may then be sent twice, but none is lost. A discarded dead
+/// letter stays in the topic until Kafka deletes it; only its marker hides it.
 public struct DeadLetterReplayer: Sendable {
+    /// The treatment of the selected dead letters.
+    public enum Action: Sendable {
+        /// Sends the original message back to its topic.
+        case replay
+        /// Sends nothing.
+        case discard
+    }
+
     private let topic: DeadLetterReader
     private let producer: Producer
+    private let action: Action
     private let isDry: Bool
 
     /// The maximum number of dead letters in one batch, and the number of bytes after which a batch is sent.
@@ -16,14 +26,16 @@ public struct DeadLetterReplayer: Sendable {
     /// Creates a replayer.
     /// - Parameters:
     ///   - producer: the producer, which the caller owns and closes.
-    ///   - isDry: true to report what would be replayed without sending anything.
-    public init(_ topic: DeadLetterReader, by producer: Producer, isDry: Bool) {
+    ///   - action: the treatment of the selected dead letters.
+    ///   - isDry: true to report what would be done without sending anything.
+    public init(_ topic: DeadLetterReader, by producer: Producer, action: Action = .replay, isDry: Bool) {
         self.topic = topic
         self.producer = producer
+        self.action = action
         self.isDry = isDry
     }
 
-    /// Replays matching dead letters, up to a maximum number.
+    /// Replays or discards matching dead letters, up to a maximum number.
     /// - Parameters:
     ///   - positions: the offsets to start from, as in ``DeadLetterReader/forEach(_:in:from:until:_:)``.
     ///   - limit: the maximum number of dead letters.
@@ -54,14 +66,31 @@ public struct DeadLetterReplayer: Sendable {
     private func send(_ letters: [DeadLetterSummary]) async -> [ReplayResult] {
         await withTaskGroup(of: (Int, ReplayResult).self) { group in
             for (index, letter) in letters.enumerated() {
-                group.addTask { (index, ReplayResult(letter: letter, outcome: await replay(letter))) }
+                group.addTask { (index, ReplayResult(letter: letter, outcome: await settle(letter))) }
             }
             return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }.sorted { $0.key < $1.key }.map(\.value)
         }
     }
 
-    private func replay(_ view: DeadLetterSummary) async -> ReplayResult.Outcome {
+    private func settle(_ view: DeadLetterSummary) async -> ReplayResult.Outcome {
         if view.isReplayed { return .already }
+        return switch action {
+        case .replay: await replay(view)
+        case .discard: await discard(view.letter.id)
+        }
+    }
+
+    private func discard(_ id: DeadLetterID) async -> ReplayResult.Outcome {
+        if isDry { return .wouldBeDiscarded }
+        do {
+            try await producer.send(Replay.mark(id, topic.topics))
+        } catch {
+            return .failed("not discarded: \(error)")
+        }
+        return .discarded
+    }
+
+    private func replay(_ view: DeadLetterSummary) async -> ReplayResult.Outcome {
         let letter = view.letter
         do {
             let record = try Replay.record(of: letter, topic.topics)
@@ -79,17 +108,21 @@ public struct DeadLetterReplayer: Sendable {
     }
 }
 
-/// The result of replaying a dead letter.
+/// The result of replaying or discarding a dead letter.
 public struct ReplayResult: JSONWritable, Sendable {
-    /// The outcome of replaying a dead letter.
+    /// The outcome for a dead letter.
     public enum Outcome: Hashable, Sendable {
         /// The dead letter was sent back.
         case replayed
         /// The dead letter would be sent back by a run that is not dry.
         case wouldBe
-        /// The dead letter had been sent back before and was not sent again.
+        /// The dead letter was discarded.
+        case discarded
+        /// The dead letter would be discarded by a run that is not dry.
+        case wouldBeDiscarded
+        /// The dead letter had been sent back or discarded before, and nothing was done.
         case already
-        /// The dead letter was not sent back, or that could not be recorded, for the given reason.
+        /// The dead letter was not sent back or discarded, or that could not be recorded, for the given reason.
         case failed(String)
 
         /// The outcome in JSON.
@@ -97,6 +130,8 @@ public struct ReplayResult: JSONWritable, Sendable {
             switch self {
             case .replayed: "replayed"
             case .wouldBe: "would be replayed"
+            case .discarded: "discarded"
+            case .wouldBeDiscarded: "would be discarded"
             case .already: "replayed already"
             case .failed: "failed"
             }

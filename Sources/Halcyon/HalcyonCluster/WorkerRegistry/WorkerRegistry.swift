@@ -114,11 +114,17 @@ public struct WorkerInfo: JSONWritable, Hashable, Sendable {
     /// The number of jobs in flight of the busiest tenants, at most ``mostTenants``. Jobs without a tenant are not
     /// counted.
     public var tenants: [String: Int]
+    /// The number of jobs that ended or were returned to the queue since the start.
+    public var finished = 0
+    /// The jobs that were finished per second, over the last ten heartbeats.
+    public var rate = 0.0
+    /// The resident memory of the process in bytes, in whole MiB; 0 if it is unknown.
+    public var memory = 0
 
     /// The maximum number of tenants in a description.
     public static let mostTenants = 10
 
-    /// Creates a description from all values.
+    /// Creates a description of a worker that has finished no job.
     public init(
         id: String, host: String, pid: Int32, version: String, since: Int64, threads: Int, jobs: [String: Int] = [:],
         tenants: [String: Int] = [:]
@@ -153,6 +159,9 @@ public struct WorkerInfo: JSONWritable, Hashable, Sendable {
             pid: Int32(clamping: root.member("pid")?.asInteger ?? 0), version: root.member("version")?.asString ?? "",
             since: root.member("since")?.asString.flatMap { Timestamp(rfc3339: $0) }?.milliseconds ?? 0,
             threads: Int(root.member("threads")?.asInteger ?? 0), jobs: counts("jobs"), tenants: counts("tenants"))
+        finished = Int(clamping: root.member("finished")?.asInteger ?? 0)
+        rate = root.member("rate")?.asDouble ?? 0
+        memory = Int(clamping: root.member("memory")?.asInteger ?? 0)
     }
 
     /// Returns the tenants with the most jobs, the busiest first. Those with as many jobs are in the order of their
@@ -181,6 +190,9 @@ public struct WorkerInfo: JSONWritable, Hashable, Sendable {
             writer.object { writer in
                 for (lane, count) in jobs.sorted(by: { $0.key < $1.key }) { writer.member(lane, Int64(count)) }
             }
+            writer.member("finished", Int64(finished))
+            writer.member("rate", rate)
+            writer.member("memory", Int64(memory))
             if tenants.isEmpty { return }
             writer.name("tenants")
             writer.object { writer in

@@ -2,6 +2,7 @@ import Concurrency
 import Formats
 import Glibc
 import HTTPServer
+import JSON
 
 /// Authenticates requests, checks their scopes and applies rate limits.
 struct Authenticator: Sendable {
@@ -29,7 +30,8 @@ struct Authenticator: Sendable {
             key.map { .key($0.name) } ?? .init(remoteAddress: request.remoteAddress), at: now)
         let leave = try leave(request, route, key)
         let mayAdminister = leave == .open || leave == .key && key?.allows(.admin) == true
-        return (Principal(name: key?.name, leave: leave, mayAdminister: mayAdminister), account)
+        let scopes = Set(Scope.allCases.filter { leave == .open || leave == .key && key?.allows($0) == true })
+        return (Principal(name: key?.name, leave: leave, mayAdminister: mayAdminister, scopes: scopes), account)
     }
 
     /// Acquires a permit for an admitted request. It is released when it is no longer referenced.
@@ -145,6 +147,29 @@ struct Principal: Hashable, Sendable {
     let leave: Authorization
     /// True if the caller may access the jobs of all callers: with a key of the scope `admin`, or if no key is needed.
     let mayAdminister: Bool
+    /// The scopes of the caller's key, or all if no key is needed.
+    let scopes: Set<Scope>
+}
+
+extension Route {
+    /// Returns the route of the name and the scopes of the caller's key, `GET /v1/access`.
+    /// - Parameter documentation: the address of the documentation; empty for none.
+    static func access(documentation: String) -> Route {
+        Route("GET", "/v1/access", for: .read) { call in
+            var writer = JSONWriter(capacity: 128)
+            writer.object { writer in
+                writer.member("key", call.caller.leave == .key ? call.caller.name : nil)
+                writer.name("scopes")
+                writer.array { writer in
+                    for scope in Scope.allCases where call.caller.scopes.contains(scope) {
+                        writer.value(scope.rawValue)
+                    }
+                }
+                writer.member("documentation", documentation.isEmpty ? nil : documentation)
+            }
+            return HTTPServer.Response(status: 200, json: writer.bytes)
+        }
+    }
 }
 
 /// A permit of a concurrency limit. It is released explicitly, or when the last reference to it is dropped.

@@ -28,6 +28,8 @@ enum DashboardRoutes {
     private static let files: [String: EmbeddedFile] = {
         var files = ["dashboard.css": file("css", PackageResources.dashboard_css)]
         let scripts = [
+            "access.js": PackageResources.access_js,
+            "actions.js": PackageResources.actions_js,
             "api.js": PackageResources.api_js,
             "batches.js": PackageResources.batches_js,
             "cluster.js": PackageResources.cluster_js,
@@ -38,10 +40,14 @@ enum DashboardRoutes {
             "figures.js": PackageResources.figures_js,
             "format.js": PackageResources.format_js,
             "gallery.js": PackageResources.gallery_js,
-            "measures.js": PackageResources.measures_js,
+            "job.js": PackageResources.job_js,
+            "jobs.js": PackageResources.jobs_js,
+            "keyboard.js": PackageResources.keyboard_js,
             "pictures.js": PackageResources.pictures_js,
+            "reproduce.js": PackageResources.reproduce_js,
             "stream.js": PackageResources.stream_js,
             "trial.js": PackageResources.trial_js,
+            "views.js": PackageResources.views_js,
             "waterfall.js": PackageResources.waterfall_js,
         ]
         for (name, bytes) in scripts { files[name] = file("javascript", bytes) }

@@ -11,7 +11,7 @@ struct DeadLetterRequest: Sendable {
     private(set) var limit: Int
     /// The offsets at which reading starts.
     private(set) var cursor = TopicCursor()
-    /// True if the response only reports what would be replayed.
+    /// True if the response only reports what would be replayed or discarded.
     private(set) var isDry = false
 
     /// Parses the query of a page: filters by name, `replayed`, `limit` and `cursor`.
@@ -37,8 +37,9 @@ struct DeadLetterRequest: Sendable {
         query = DeadLetterQuery(filters, withReplayed: withReplayed)
     }
 
-    /// Parses the body of a replay: `letters` or `filter`, and optionally `limit`, `cursor` and `dryRun`.
-    /// - Throws: ``Problem`` for an unknown member, so that a misspelled filter does not replay more than intended.
+    /// Parses the body of a request to replay or discard: `letters` or `filter`, and optionally `limit`, `cursor` and
+    /// `dryRun`.
+    /// - Throws: ``Problem`` for an unknown member, so that a misspelled filter does not select more than intended.
     init(replay body: [UInt8], most: Int) throws(Problem) {
         limit = min(Self.page, most)
         var problem: Problem?
@@ -66,7 +67,7 @@ struct DeadLetterRequest: Sendable {
                 }
             }
         } catch {
-            throw Problem(.badRequest, "invalid replay: \(error)")
+            throw Problem(.badRequest, "invalid request: \(error)")
         }
         if let problem { throw problem }
         guard targets.count == 1 else {

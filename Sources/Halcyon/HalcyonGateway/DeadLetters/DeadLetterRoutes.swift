@@ -1,20 +1,23 @@
+import Concurrency
 import HTTPServer
 import HalcyonCluster
 import JSON
 import Kafka
+import Telemetry
 
-/// Routes that list, return and replay dead letters.
+/// Routes that list, return, replay and discard dead letters.
 struct DeadLetterRoutes: Sendable {
     let deadLetters: DeadLetterService
     let producer: Producer
 
-    /// The maximum size of a replay request in bytes, enough for the maximum number of names.
+    /// The maximum size of a request to replay or discard in bytes, enough for the maximum number of names.
     private var bodyBytes: Int { 4096 + 40 * deadLetters.options.most }
 
     var all: [Route] {
         [
             Route("GET", "/v1/dead", for: .admin, answer: list),
-            Route("POST", "/v1/dead/replay", for: .admin, answer: replay),
+            Route("POST", "/v1/dead/replay", for: .admin) { try await run(.replay, $0) },
+            Route("POST", "/v1/dead/discard", for: .admin) { try await run(.discard, $0) },
             Route("GET", "/v1/dead/{letter}", for: .admin, answer: show),
         ]
     }
@@ -57,15 +60,17 @@ struct DeadLetterRoutes: Sendable {
         return HTTPServer.Response(status: 200, json: json)
     }
 
-    /// Replays the requested dead letters. Named ones that were replayed before are reported as such and not sent
-    /// again.
-    private func replay(_ call: RequestContext) async throws -> HTTPServer.Response {
+    /// Replays or discards the requested dead letters. Named ones that were replayed or discarded before are reported
+    /// as such and not changed.
+    private func run(
+        _ action: DeadLetterReplayer.Action, _ call: RequestContext
+    ) async throws -> HTTPServer.Response {
         guard call.bodyType == "application/json" else {
             throw Problem(.unsupportedMediaType, "unsupported Content-Type; use application/json")
         }
         let request = try DeadLetterRequest(
             replay: try await call.request.body.collect(withTimeout: bodyBytes), most: deadLetters.options.most)
-        let replaying = DeadLetterReplayer(deadLetters.topic, by: producer, isDry: request.isDry)
+        let replaying = DeadLetterReplayer(deadLetters.topic, by: producer, action: action, isDry: request.isDry)
         let json = try await deadLetters.read { index, deadline in
             var replayed: [ReplayResult] = []
             let next = try await replaying.run(
@@ -87,4 +92,77 @@ struct DeadLetterRoutes: Sendable {
         }
         return HTTPServer.Response(status: 200, json: json)
     }
+}
+
+/// Reads dead letters for all clients of this gateway, one request at a time. It remembers the ids of those that were
+/// not replayed, so that the next request reads only new records and the requested dead letters.
+final class DeadLetterService: Sendable {
+    let topic: DeadLetterReader
+    let options: DeadLetterOptions
+    private let log: Log
+    private let mutex = PrioritySemaphore(1)
+    private let index = Lock(DeadLetterIndex())
+
+    init(_ topic: DeadLetterReader, options: DeadLetterOptions, log: Log) {
+        self.topic = topic
+        self.options = options
+        self.log = log
+    }
+
+    /// Calls `body` with an up-to-date index and the deadline by which it must have finished reading.
+    /// - Throws: ``Problem`` if the topic cannot be read in time. The next request continues where this one stopped.
+    func read<Value: Sendable>(
+        _ body: (DeadLetterIndex, ContinuousClock.Instant) async throws -> Value
+    ) async throws -> Value {
+        let deadline = ContinuousClock.now + options.time
+        let permit = SemaphorePermit(of: mutex)
+        defer { permit.release() }
+        try await withDeadline(deadline, throwing: Self.tooMany) { try await permit.acquire() }
+        do {
+            return try await body(try await current(until: deadline), deadline)
+        } catch let error as KafkaError {
+            log.warning("failed to read dead letters", ["error": "\(error)"])
+            throw Problem(.unavailable, "dead letters cannot be read at the moment; try again", retryAfter: 5)
+        }
+    }
+
+    /// Returns the number of dead letters that were not replayed. Reads the topic only if its offsets have changed.
+    /// - Parameter offsets: the first and the end offset of each partition of the topic.
+    /// - Returns: nil if the number cannot be determined.
+    func openCount(_ offsets: [Int32: Range<Int64>]) async -> Int? {
+        let known = index.withLock { index in
+            let isCurrent = offsets.allSatisfy { index.next[$0.key] == $0.value.upperBound }
+            if isCurrent { index.forget(before: offsets.mapValues(\.lowerBound)) }
+            return isCurrent ? index.count : nil
+        }
+        if let known { return known }
+        // Kafka errors are logged by `read`. If there are too many dead letters, the next call continues reading.
+        return try? await read { index, _ in index.count }
+    }
+
+    /// Returns the index after reading the records that were added since the last call.
+    private func current(until deadline: ContinuousClock.Instant) async throws -> DeadLetterIndex {
+        var current = index.withLock { $0 }
+        defer { index.withLock { [current] in $0 = current } }
+        guard try await topic.update(&current, until: deadline) else { throw Self.tooMany }
+        return current
+    }
+
+    private static let tooMany = Problem(
+        .unavailable, "the dead letters could not all be read in time; repeat the request to continue",
+        retryAfter: 1)
+}
+
+/// Settings for listing and replaying dead letters over HTTP.
+public struct DeadLetterOptions: Sendable {
+    /// The maximum number of dead letters in a page or a replay.
+    public var most = 1000
+    /// The size in bytes after which a page ends. The dead letter that exceeds it is included.
+    public var pageBytes = 4 << 20
+    /// The time limit for reading the topic for one request, including the wait for other requests. The response
+    /// contains what was found by then.
+    public var time = Duration.seconds(20)
+
+    /// Creates options with default values.
+    public init() {}
 }

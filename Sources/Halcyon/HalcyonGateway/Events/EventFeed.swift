@@ -23,6 +23,8 @@ final class EventFeed: Sendable {
     /// Called with the target of a purge; nil for a target that this version does not know.
     private let onPurge: @Sendable (Purged.Target?) -> Void
     let waiters = JobCompletionRegistry()
+    /// The figures and jobs of the recent past.
+    let history: HistoryStore
     /// Limits the number of streams that concurrently read missed events from Kafka.
     let replays: PrioritySemaphore
     private let caughtUp = AsyncEvent()
@@ -44,6 +46,7 @@ final class EventFeed: Sendable {
         self.log = log
         self.metrics = EventMetrics(metrics)
         hub = EventBroadcaster(options)
+        history = HistoryStore(options)
         replays = PrioritySemaphore(options.replays)
     }
 
@@ -130,6 +133,7 @@ final class EventFeed: Sendable {
         var here = cursor ?? TopicCursor(reader.startOffsets)
         // Older events are buffered for clients that reconnect, and are not announced.
         var past = hub.cursor == nil ? EventRingBuffer(limit: options.ringBytes, at: here) : nil
+        if past != nil { history.removeAll() }
         let present = TopicCursor(reader.endOffsets)
         do throws(KafkaError) {
             while true {
@@ -148,6 +152,7 @@ final class EventFeed: Sendable {
                         receive(record.key, json)
                     }
                 }
+                history.add(batch.records.compactMap(\.value))
                 for (partition, end) in batch.ends { here.pass(partition, end - 1) }
                 if past == nil {
                     hub.append(records, here)

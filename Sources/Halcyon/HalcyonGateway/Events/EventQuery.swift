@@ -95,6 +95,8 @@ public struct EventOptions: Sendable {
     /// The age of the events that a gateway reads when it starts, so that clients of a stopped gateway find missed
     /// events in memory.
     public var memory: Duration = .seconds(60)
+    /// The figures and jobs of the recent past that a gateway keeps.
+    public var history = HistoryOptions()
     /// The interval of checks for new partitions of the events topic.
     public var partitionInterval: Duration = .seconds(10)
     /// The maximum number of concurrent streams.

@@ -113,7 +113,8 @@ struct RequestContext: Sendable {
     /// Returns the context of a request whose signed URL expires at this time, in seconds since 1970; nil for never.
     func expiring(at expires: Int64?) -> RequestContext {
         let caller = Principal(
-            name: caller.name, leave: .signature(expires: expires), mayAdminister: caller.mayAdminister)
+            name: caller.name, leave: .signature(expires: expires), mayAdminister: caller.mayAdminister,
+            scopes: caller.scopes)
         return RequestContext(request: request, values: values, caller: caller, began: began, trace: trace)
     }
 

@@ -26,7 +26,20 @@ final class Heartbeat: Sendable {
         var entry: WorkerInfo
         /// The number of jobs in flight by tenant.
         var tenants: [String: Int] = [:]
+        /// The times of the last heartbeats, and the number of finished jobs at each.
+        var samples: [(moment: ContinuousClock.Instant, finished: Int)] = []
+
+        /// Adds a heartbeat and updates the rate.
+        mutating func sample(at now: ContinuousClock.Instant) {
+            if samples.count > Heartbeat.mostSamples { samples.removeFirst() }
+            samples.append((now, entry.finished))
+            let (first, seconds) = (samples[0], (now - samples[0].moment) / .seconds(1))
+            entry.rate = seconds > 0 ? (Double(entry.finished - first.finished) / seconds * 10).rounded() / 10 : 0
+        }
     }
+
+    /// The number of heartbeats over which the rate is averaged.
+    private static let mostSamples = 10
 
     /// - Parameters:
     ///   - redis: The Redis client. The caller closes it.
@@ -54,10 +67,15 @@ final class Heartbeat: Sendable {
     /// The id of the worker.
     var id: String { state.withLock { $0.entry.id } }
 
-    /// The entry with the current numbers of jobs.
-    private var entry: WorkerInfo {
-        let state = state.withLock { $0 }
+    /// Returns the entry with the current numbers of jobs, for a heartbeat.
+    private func nextEntry() -> WorkerInfo {
+        let state = state.withLock { state in
+            state.sample(at: .now)
+            return state
+        }
         var entry = state.entry
+        // In whole MiB, so that the entry does not change with every heartbeat.
+        entry.memory = (Int(ProcessStatus.now.residentBytes) >> 20) << 20
         entry.tenants = Dictionary(uniqueKeysWithValues: WorkerInfo.busiest(state.tenants).map { ($0.tenant, $0.jobs) })
         return entry
     }
@@ -67,7 +85,7 @@ final class Heartbeat: Sendable {
         let signing = Task {
             while !Task.isCancelled {
                 await errors.tolerating {
-                    try await registry.register(entry, for: life)
+                    try await registry.register(nextEntry(), for: life)
                     if let limiter { limiter.setMembers(try await registry.expiries().count) }
                 }
                 await Task.sleepUnlessCancelled(for: options.interval)
@@ -132,6 +150,7 @@ final class Heartbeat: Sendable {
         let word = words[delivery.record.topic] ?? "retry"
         state.withLock { state in
             state.entry.jobs[word, default: 0] += change
+            if change < 0 { state.entry.finished -= change }
             guard let tenant = delivery.flow.name else { return }
             let count = state.tenants[tenant, default: 0] + change
             state.tenants[tenant] = count > 0 ? count : nil

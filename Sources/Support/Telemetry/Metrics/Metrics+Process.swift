@@ -30,25 +30,28 @@ extension Metrics {
 }
 
 /// The status of this process according to Linux (proc(5)).
-struct ProcessStatus {
+public struct ProcessStatus: Sendable {
     /// The processor time of all threads in seconds.
     var processorSeconds = 0.0
-    var residentBytes = 0.0
+    /// The resident memory in bytes; 0 if it is unknown.
+    public private(set) var residentBytes = 0.0
     var virtualBytes = 0.0
     /// The start time in seconds since 1970.
     var startTime = 0.0
 
     /// The current status.
-    static var now: ProcessStatus {
+    public static var now: ProcessStatus {
         // The second field is the program's name in parentheses, which may contain any characters.
         let fields = systemText(of: "/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
         guard fields.count > 21 else { return ProcessStatus() }
         func number(_ field: Int) -> Double { Double(fields[field - 3]) ?? 0 }
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
-        return ProcessStatus(
-            processorSeconds: (number(14) + number(15)) / ticks,
-            residentBytes: number(24) * Double(sysconf(Int32(_SC_PAGESIZE))), virtualBytes: number(23),
-            startTime: bootTime + number(22) / ticks)
+        var status = ProcessStatus()
+        status.processorSeconds = (number(14) + number(15)) / ticks
+        status.residentBytes = number(24) * Double(sysconf(Int32(_SC_PAGESIZE)))
+        status.virtualBytes = number(23)
+        status.startTime = bootTime + number(22) / ticks
+        return status
     }
 
     /// The number of open file descriptors.

@@ -7,8 +7,8 @@ import ProgramSettings
 /// `halcyon dead`: the commands for dead letters.
 enum DeadLetterCommands {
     static let group = CommandGroup(
-        name: "dead", summary: "List, inspect and replay dead letters.",
-        members: [DeadListCommand.self, DeadShowCommand.self, DeadReplayCommand.self])
+        name: "dead", summary: "List, inspect, replay and discard dead letters.",
+        members: [DeadListCommand.self, DeadShowCommand.self, DeadReplayCommand.self, DeadDiscardCommand.self])
 
     // Parameters that the commands share.
     static let filters = Parameter<[DeadLetterFilter]>.repeated(
@@ -19,7 +19,8 @@ enum DeadLetterCommands {
     )
     static let limit = Parameter<Int?>.option(
         "limit", .integer(in: 1 ... .max), as: "N", help: "Maximum number of dead letters, the oldest first.")
-    static let replayed = Parameter.flag("replayed", help: "Include dead letters that were already replayed.")
+    static let replayed = Parameter.flag(
+        "replayed", help: "Include dead letters that were already replayed or discarded.")
 
     /// The description of the filters for the commands' help.
     static let filterHelp = """
@@ -238,9 +239,7 @@ extension DeadLetterSummary {
 
 /// `halcyon dead replay`: returns dead letters to their topics.
 enum DeadReplayCommand: Subcommand {
-    private static let dryRun = Parameter.flag("dry-run", help: "Print what would be replayed, without changes.")
-    private static let yes = Parameter.flag("yes", help: "Replay all dead letters without confirmation.")
-    private static let json = Parameter.flag("json", help: "Print one JSON object for each dead letter.")
+    private static let settlement = DeadLetterSettlement(.replay, verb: "replay", title: "Replay", past: "replayed")
 
     static let command = Command(
         "replay", summary: "Return dead letters to their topics, optionally filtered.",
@@ -257,7 +256,7 @@ enum DeadReplayCommand: Subcommand {
             nothing to replay.
 
             \(DeadLetterCommands.filterHelp)
-            """, parameters: [DeadLetterCommands.filters, DeadLetterCommands.limit, dryRun, yes, json],
+            """, parameters: settlement.parameters,
         examples: [
             .init("halcyon dead replay --filter code=timeout --dry-run", "Preview the replay of all timeouts."),
             .init(
@@ -267,24 +266,73 @@ enum DeadReplayCommand: Subcommand {
 
     static let connection = Connection.kafka
 
-    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode { try await settlement.run(arguments) }
+}
+
+/// `halcyon dead discard`: removes dead letters from the list.
+enum DeadDiscardCommand: Subcommand {
+    private static let settlement = DeadLetterSettlement(.discard, verb: "discard", title: "Discard", past: "discarded")
+
+    static let command = Command(
+        "discard", summary: "Remove dead letters from the list without running their jobs again.",
+        discussion: """
+            A marker in the topic records that a dead letter is discarded. It is no longer listed, counted or \
+            replayed. Its message stays in the topic until Kafka deletes it, and `halcyon dead show ID` still prints \
+            it.
+
+            Without a filter the command asks for confirmation. In scripts, use --yes. Exits with code 3 if there is \
+            nothing to discard.
+
+            \(DeadLetterCommands.filterHelp)
+            """, parameters: settlement.parameters,
+        examples: [
+            .init("halcyon dead discard --filter code=not_found --dry-run", "Preview what would be discarded."),
+            .init(
+                "halcyon dead discard --filter tenant=shop-7 --filter until=7d",
+                "Discard what a tenant has not needed for a week."),
+        ])
+
+    static let connection = Connection.kafka
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode { try await settlement.run(arguments) }
+}
+
+/// The common part of `halcyon dead replay` and `halcyon dead discard`.
+private struct DeadLetterSettlement: Sendable {
+    private let action: DeadLetterReplayer.Action
+    /// The name of the action, in the present and the past, and at the beginning of a sentence.
+    private let (verb, past, title): (String, String, String)
+    private let (dryRun, yes, json): (Parameter<Bool>, Parameter<Bool>, Parameter<Bool>)
+
+    init(_ action: DeadLetterReplayer.Action, verb: String, title: String, past: String) {
+        (self.action, self.verb, self.past, self.title) = (action, verb, past, title)
+        dryRun = .flag("dry-run", help: "Print what would be \(past), without changes.")
+        yes = .flag("yes", help: "\(title) all dead letters without confirmation.")
+        json = .flag("json", help: "Print one JSON object for each dead letter.")
+    }
+
+    var parameters: [any AnyParameter] {
+        [DeadLetterCommands.filters, DeadLetterCommands.limit, dryRun, yes, json]
+    }
+
+    func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let mustAsk = arguments[DeadLetterCommands.filters].isEmpty && !arguments[dryRun] && !arguments[yes]
         guard !mustAsk || Console.canAsk else {
             throw InputError(
-                "without --filter all dead letters are replayed; add --filter to select some, or --yes", of: arguments)
+                "without --filter all dead letters are \(past); add --filter to select some, or --yes", of: arguments)
         }
         let access = try await DeadLetterAccess(Configuration(arguments))
-        try await access.kafka.requireNow(access.kafka.topics.lanes)
+        if case .replay = action { try await access.kafka.requireNow(access.kafka.topics.lanes) }
         let index = try await access.index()
         let limit = arguments[DeadLetterCommands.limit] ?? .max
         if mustAsk, case let count = min(index.count, limit), count > 0,
-            !(await Console.confirm("Replay \(counted(count, "dead letter"))?"))
+            !(await Console.confirm("\(title) \(counted(count, "dead letter"))?"))
         {
-            Console.complain("nothing was replayed")
+            Console.complain("nothing was \(past)")
             return .failed
         }
         return try await access.kafka.withProducer(limit: KafkaAccess.timeout) { producer in
-            let replaying = DeadLetterReplayer(access.topic, by: producer, isDry: arguments[dryRun])
+            let replaying = DeadLetterReplayer(access.topic, by: producer, action: action, isDry: arguments[dryRun])
             var (isWell, count) = (true, 0)
             _ = try await replaying.run(
                 DeadLetterQuery(arguments[DeadLetterCommands.filters]), in: index, withTimeout: limit
@@ -293,15 +341,18 @@ enum DeadReplayCommand: Subcommand {
                 count += 1
                 report(letter, access.kafka.topics, asJSON: arguments[json])
             }
-            if count == 0 { Console.complain("nothing to replay") }
+            if count == 0 { Console.complain("nothing to \(verb)") }
             return count == 0 ? .notFound : isWell ? .done : .failed
         }
     }
 
-    private static func report(_ replayed: ReplayResult, _ topics: Topics, asJSON: Bool) {
+    private func report(_ replayed: ReplayResult, _ topics: Topics, asJSON: Bool) {
         if asJSON { return _ = Console.print(json: replayed.json) }
         let letter = replayed.letter
-        let target = letter.lane.map { "to \(topics.jobs($0))" } ?? letter.webhook.map { "to webhook \($0)" }
+        var target: String?
+        if case .replay = action {
+            target = letter.lane.map { "to \(topics.jobs($0))" } ?? letter.webhook.map { "to webhook \($0)" }
+        }
         let facts = [
             letter.letter.id.description, replayed.reason.map(Console.red) ?? replayed.outcome.word, target, letter.job,
             letter.source,

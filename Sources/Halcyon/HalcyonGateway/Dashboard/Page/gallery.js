@@ -1,10 +1,11 @@
 // The latest images, newest first.
 
 import { element } from "./elements.js";
+import { jobLink } from "./views.js";
 import { duration, originName, shortened, tail } from "./format.js";
 import { Picture, sizes } from "./pictures.js";
 
-const most = 24;
+const most = 12;
 /** The maximum number of concurrent fetches. */
 const fetchesAtOnce = 2;
 
@@ -37,6 +38,13 @@ export class Gallery {
     this.#arrivals.delete(name);
     this.#arrivals.set(name, event);
     if (this.#arrivals.size > most) this.#arrivals.delete(this.#arrivals.keys().next().value);
+  }
+
+  /** Adds older images, newest first, behind those that were added meanwhile. */
+  prefill(events) {
+    const newer = [...this.#arrivals.values()];
+    this.#arrivals.clear();
+    for (const event of [...events.reverse(), ...newer]) this.add(event);
   }
 
   /** Shows the images that were added since the last call. */
@@ -79,11 +87,12 @@ export class Gallery {
 }
 
 function captions(event) {
-  const { variants, origin, timings, fallback } = event.data;
+  const { job, variants, origin, timings, fallback } = event.data;
   const others = variants.length > 1 ? ` and ${variants.length - 1} more` : "";
   return [
-    element("span", { className: "source", title: shortened(String(event.subject ?? ""), 500) },
-      tail(String(event.subject ?? "no source"), 18)),
+    jobLink(job?.id, tail(String(event.subject ?? "no source"), 18), {
+      className: "source", title: shortened(String(event.subject ?? ""), 500),
+    }),
     element("span", {}, `${sizes(variants[0])}${others}`),
     element("span", {}, `${originName(origin)}, ${duration(timings?.total)}`),
     ...(fallback === undefined ? [] : [element("span", {}, `fallback: ${shortened(String(fallback.code), 40)}`)]),

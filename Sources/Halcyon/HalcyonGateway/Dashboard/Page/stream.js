@@ -76,7 +76,7 @@ export class EventStream {
         // A position that this gateway rejects belongs to another cluster.
         if (error.status === 400) this.#lastId = "";
         if (error.status === 401 || error.status === 403) {
-          this.#tells("refused", error.status === 401 ? "API key required" : `Not allowed: ${reason}`);
+          this.#tells("refused", error.status === 401 ? "API key required" : `Not allowed: ${reason}`, { status: error.status });
           await new Promise((resolve) => { this.#wake = resolve; });
           continue;
         }

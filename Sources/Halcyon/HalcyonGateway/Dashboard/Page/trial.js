@@ -1,10 +1,12 @@
 // The form to try a job, and its result.
 
+import { allows, guard, onAccess, reason } from "./access.js";
 import { byId, element, say } from "./elements.js";
 import { originName, shortened } from "./format.js";
 import { ending, submit } from "./api.js";
 import { altText } from "./gallery.js";
 import { Picture, sizes } from "./pictures.js";
+import { go, jobLink } from "./views.js";
 import { waterfall } from "./waterfall.js";
 
 /** The maximum number of jobs of this page that are stored, so that they can be retried. */
@@ -43,16 +45,28 @@ export class Trial {
       event.preventDefault();
       try { this.submit(this.#read()); } catch (error) { this.#say(`Not submitted: ${error.message}`, "failed"); }
     });
+    onAccess(() => {
+      guard(byId("job").querySelector("button[type=submit]"), "submit");
+      say(byId("trial-reason"), allows("submit") ? "" : reason("submit"));
+    });
   }
 
   /** Returns a job of this page without its id; undefined for other jobs. */
   job(id) { return this.#jobs.get(id); }
 
-  /** Copies a source to the form. */
-  fill(source) {
-    byId("source").value = source;
+  /** Copies a source, or the fields of a job, to the form, and shows it. */
+  fill(source, { width, height, contentMode, format, ...more } = {}) {
+    go("overview");
+    byId("source").value = typeof source === "string" ? source : JSON.stringify(source);
+    const fields = { width, height, contentMode, format };
+    // A new size is expected if only the source is known.
+    if (Object.values(fields).some((value) => value !== undefined) || Object.keys(more).length > 0) {
+      for (const [name, value] of Object.entries(fields)) byId(name).value = value ?? "";
+      byId("more").value = Object.keys(more).length > 0 ? JSON.stringify(more, null, 2) : "";
+      byId("more").closest("details").open = Object.keys(more).length > 0;
+    }
     byId("source").focus();
-    this.#say("The source was copied to the form. Enter a size and submit.");
+    this.#say("The source was copied to the form. Check the size and submit.");
   }
 
   #read() {
@@ -110,6 +124,7 @@ export class Trial {
       this.#say(end === "failed" ? `Failed, ${code}: ${shortened(String(message), 500)}` : `The job was ${end}.`, "failed");
     }
     if (event.data.timings) byId("trial-result").append(waterfall(event.data.timings));
+    byId("trial-result").append(element("p", { className: "hint" }, jobLink(event.data.job.id, "Open the page of this job")));
   }
 
   #show(event) {
