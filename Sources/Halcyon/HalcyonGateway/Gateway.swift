@@ -138,7 +138,7 @@ public final class Gateway: Sendable {
             let router = Router(
                 routes: images.all + jobs.all + batches.all + render.all + [.events(feed, streamLimiter)] + purge.all
                     + controlRoutes.all + presetRoutes.all + dead.all + cluster.all + history.all + [
-                        .access(documentation: options.documentation)
+                        .access(documentation: options.documentation, servesMetrics: options.servesMetrics)
                     ]
                     + DocumentRoutes.all + DashboardRoutes.all + SampleRoutes.all(options.samples)
                     + CompatibleURLRoutes(render: render, options: options.urls).all,

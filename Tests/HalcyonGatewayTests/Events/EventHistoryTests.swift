@@ -222,6 +222,7 @@ import Testing
                 ] {
                     let access = try await ask("/v1/access", name).json
                     #expect(access["key"] as? String == name && access["scopes"] as? [String] == scopes)
+                    #expect(access["metrics"] as? Bool == true)
                     #expect(try await ask("/v1/history", name).status == 200)
                     #expect(try await ask("/v1/history/jobs", name).status == 200)
                     // The message may contain credentials.
@@ -235,9 +236,12 @@ import Testing
             }
             try await fixture.withGateway {
                 $0.documentation = "https://wiki.example.org/halcyon"
+                $0.servesMetrics = false
             } _: { (client: GatewayClient) async throws in
                 let access = try await client.send(.get, "/v1/access").json
                 #expect(access["documentation"] as? String == "https://wiki.example.org/halcyon")
+                #expect(access["metrics"] as? Bool == false)
+                #expect(try await client.send(.get, "/metrics").status == 404)
                 #expect(access["key"] == nil && access["scopes"] as? [String] == ["submit", "read", "admin"])
             }
         }

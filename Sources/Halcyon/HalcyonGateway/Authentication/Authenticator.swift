@@ -153,8 +153,10 @@ struct Principal: Hashable, Sendable {
 
 extension Route {
     /// Returns the route of the name and the scopes of the caller's key, `GET /v1/access`.
-    /// - Parameter documentation: the address of the documentation; empty for none.
-    static func access(documentation: String) -> Route {
+    /// - Parameters:
+    ///   - documentation: the address of the documentation; empty for none.
+    ///   - servesMetrics: true if this address serves `/metrics`.
+    static func access(documentation: String, servesMetrics: Bool) -> Route {
         Route("GET", "/v1/access", for: .read) { call in
             var writer = JSONWriter(capacity: 128)
             writer.object { writer in
@@ -166,6 +168,7 @@ extension Route {
                     }
                 }
                 writer.member("documentation", documentation.isEmpty ? nil : documentation)
+                writer.member("metrics", servesMetrics)
             }
             return HTTPServer.Response(status: 200, json: writer.bytes)
         }

@@ -30,6 +30,7 @@ export async function loadAccess() {
     const found = await access();
     scopes = found.scopes;
     showDocumentation(found.documentation);
+    byId("metrics").hidden = !found.metrics;
   } catch (error) {
     if (!isRefusal(error)) return;
     scopes = [];
