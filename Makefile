@@ -12,10 +12,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients compatible-urls chart check docc site commands docker-test monitoring kafka clean
+.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients generated-clients compatible-urls chart check docc site commands docker-test monitoring kafka clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install the Debian packages to build and run Halcyon and its unit tests, under 400 MB; on other systems, list them
 	@scripts/deps
@@ -83,6 +83,9 @@ clients: deps-test release ## build, install and check the client packages again
 
 compatible-urls: deps-test release ## compare images under URLs of imgproxy, thumbor and imagor with Pillow (docs/compatible-urls.md); ARGS="thumbor"
 	@scripts/compatible-urls $(ARGS)
+
+generated-clients: deps-test release ## generate clients from the OpenAPI document and let them submit and render
+	@scripts/generated-clients
 
 chart: release ## lint and render the Helm chart and validate it against the schemas of Kubernetes (docs/deployment.md); ARGS="test_workers"
 	@scripts/chart $(ARGS)

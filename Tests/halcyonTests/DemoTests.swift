@@ -8,7 +8,10 @@ import Testing
     @Test func writesTheResultsOfSampleJobsToAFolder() async throws {
         let folder = TemporaryFolder("demo")
         let process = try await Executable.start(
-            ["dev", "--demo", "--json", "--log-level", "error", "--output", "../my results"], in: folder)
+            [
+                "dev", "--demo", "--json", "--log-level", "error", "--output", "../my results", "--set",
+                "gateway.listen=127.0.0.1:0",
+            ], in: folder)
         // One line with the addresses and one for each job.
         try await until("all jobs have ended") {
             !process.isRunning || folder.read("output").count { $0 == UInt8(ascii: "\n") } == 10
@@ -31,6 +34,15 @@ import Testing
             #expect(folder.read("my results/\(name)").starts(with: "RIFF".utf8), "\(name)")
         }
         await folder.remove()
+    }
+
+    @Test func wrongSettingsAndTakenPortsEndWithAnError() async throws {
+        let keys = try await Executable.run(["dev", "--set", "gateway.keys.a=short"]).expect(2)
+        #expect(keys.errors.hasPrefix("halcyon: gateway.keys.a: expected 16 or more"), "\(keys.errors)")
+        let other = try SampleImages.origin()
+        let listen = try await Executable.run(["dev", "--set", "gateway.listen=127.0.0.1:\(other.port)"]).expect(2)
+        try await other.stop()
+        #expect(listen.errors.contains("Address already in use") && !listen.errors.contains("Assertion"))
     }
 
     @Test func failsIfTheFolderCannotBeCreated() async throws {

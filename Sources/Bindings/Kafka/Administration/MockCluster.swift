@@ -15,7 +15,7 @@ import Glibc
 /// It waits for the whole `fetch.wait.max.ms` even if data arrives meanwhile. Set `fetch.wait.max.ms=10` for its
 /// consumers. With librdkafka before 2.8 the first member of a group waits 3 s for others.
 ///
-/// Call ``stop()`` before releasing the last reference.
+/// Call ``stop()`` before releasing the last reference, so that the caller knows when it has ended.
 ///
 /// `@unchecked Sendable`: librdkafka passes every call to the cluster's thread.
 public final class MockCluster: @unchecked Sendable {
@@ -80,6 +80,16 @@ public final class MockCluster: @unchecked Sendable {
             }
             guard first else { return }
             rd_kafka_mock_cluster_destroy(cluster)
+            client.destroy()
+        }
+    }
+
+    deinit {
+        if stopped.withLock({ $0 }) { return }
+        // It was not stopped. librdkafka aborts the process if the client is destroyed before its cluster.
+        let (cluster, client) = (SendablePointer(cluster), client)
+        _ = NamedThread(name: "kafka-destroy") {
+            rd_kafka_mock_cluster_destroy(cluster.value)
             client.destroy()
         }
     }

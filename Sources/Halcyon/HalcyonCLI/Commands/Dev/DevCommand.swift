@@ -69,6 +69,9 @@ enum DevCommand: Subcommand {
                     + "`halcyon worker`"
             )
         }
+        // Wrong settings are reported before any server starts.
+        var options = try configuration.worker()
+        let gatewayOptions = try configuration.gateway()
         configuration.openFormats()
         let writer = configuration.logWriter()
         let log = Log(level: configuration.options.logLevel, sink: writer)
@@ -87,7 +90,6 @@ enum DevCommand: Subcommand {
         for topic in topics.all { try kafka.createTopic(topic, partitions: 8) }
         let redis = try await PrivateRedis.start()
 
-        var options = try configuration.worker()
         // The mock cluster checks for new records only after this time.
         let properties = ["fetch.wait.max.ms": "10"].merging(configuration.options.kafkaProperties) { $1 }
         options.kafka = KafkaProperties(brokers: kafka.bootstrapServers, properties: properties)
@@ -106,7 +108,7 @@ enum DevCommand: Subcommand {
         let companions = try await BackgroundServices.start(
             beside: worker, options, configuration, log: log, metrics: metrics)
         let gateway = try await startGateway(
-            configuration, beside: options, log: log, metrics: metrics, tracer: tracing?.tracer)
+            gatewayOptions, configuration, beside: options, log: log, metrics: metrics, tracer: tracing?.tracer)
         await worker.ready()
         await companions.notifier.ready()
         await gateway.ready()
@@ -155,9 +157,10 @@ enum DevCommand: Subcommand {
     /// Starts a gateway for the cluster of `worker`. If `gateway.listen` is not set and its default port is in use, for
     /// example by another `halcyon dev`, the gateway uses a free port and says so.
     private static func startGateway(
-        _ configuration: Configuration, beside worker: WorkerOptions, log: Log, metrics: Metrics, tracer: Tracer?
+        _ options: GatewayOptions, _ configuration: Configuration, beside worker: WorkerOptions, log: Log,
+        metrics: Metrics, tracer: Tracer?
     ) async throws -> Gateway {
-        var options = try configuration.gateway()
+        var options = options
         (options.kafka, options.redis) = (worker.kafka, worker.redis)
         options.samples = SamplePhotographs.all
         let listenAddresses = configuration.options.gatewayListen

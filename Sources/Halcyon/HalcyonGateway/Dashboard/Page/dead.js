@@ -16,7 +16,9 @@ const verbs = {
 const letters = (number) => `${count(number)} dead letter${number === 1 ? "" : "s"}`;
 
 export class DeadLetters {
+  // The number of dead letters in the last overview, and when the list was read.
   #count;
+  #open;
   #filter = {};
   #letters = [];
   #next;
@@ -44,11 +46,15 @@ export class DeadLetters {
     onAccess(() => this.#tellSelection());
   }
 
-  /** @param overview - the state of the cluster; the list is reloaded when the number of dead letters has changed. */
+  /**
+   * @param overview - the state of the cluster; the list is reloaded when the number of dead letters is not that of the list, which may have
+   *   changed and changed back between two overviews.
+   */
   hear({ dead }) {
-    if (dead === undefined || dead === this.#count) return;
+    if (dead === undefined) return;
+    const isNews = dead !== this.#count || dead !== this.#open;
     this.#count = dead;
-    this.read();
+    if (isNews) this.read();
   }
 
   open({ query }) {
@@ -68,7 +74,7 @@ export class DeadLetters {
         // As many as are shown, so that a reload does not collapse the list.
         const limit = Math.min(1000, Math.max(page, this.#letters.length));
         const found = await deadLetters({ ...this.#filter, limit });
-        [this.#letters, this.#next] = [found.letters, found.next];
+        [this.#letters, this.#next, this.#open] = [found.letters, found.next, found.open];
         this.#show();
         const isFiltered = Object.keys(this.#filter).length > 0;
         say(byId("dead-note"), found.letters.length === 0 && found.next === undefined
