@@ -25,6 +25,8 @@ public struct DecodedEvent: Sendable {
         public let blurhash: String?
         /// The dominant color, if the job requested it.
         public let dominantColor: String?
+        /// The part of the source that remained when margins were removed, if the job requested it.
+        public let trim: PixelRect?
         /// The address to which the file was uploaded, without secrets; nil if it was not uploaded.
         public let uploadedTo: String?
         /// The file, if the event contains it.
@@ -190,6 +192,8 @@ extension DecodedEvent.Output {
         frames = variant.member("frames") == nil ? nil : variant.whole("frames")
         blurhash = variant.text("blurhash")
         dominantColor = variant.text("dominantColor")
+        // A malformed rectangle of another version counts as none.
+        trim = variant.member("trim").flatMap { try? PixelRect($0) }
         uploadedTo = variant.text("put")
         data = variant.text("data").flatMap(Base64.decode)
     }

@@ -243,6 +243,8 @@ extension ImageEvent {
         public let frames: Int?
         /// The BlurHash, and the dominant color as `#rrggbb`, if the job asked for them.
         public let blurhash, dominantColor: String?
+        /// The part of the upright source that remained when margins were removed, if the job asked for that.
+        public let trim: Rect?
         /// The address to which the file was uploaded: the expanded template without its query, or the scheme, host and
         /// port of a URL that the job gave. Nil if it was not uploaded.
         public let put: String?
@@ -252,11 +254,17 @@ extension ImageEvent {
         public let url: String?
         private let expiry: ISO8601Date?
 
+        /// A part of an image, in pixels from its top left corner.
+        public struct Rect: Sendable, Equatable, Decodable {
+            /// The left side, the upper side, and the lengths.
+            public let x, y, width, height: Int
+        }
+
         /// The time at which the result expires; nil if it is not stored.
         public var expiresAt: Date? { expiry?.date }
 
         private enum CodingKeys: String, CodingKey {
-            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, put, data, url
+            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, trim, put, data, url
             case expiry = "expiresAt"
         }
     }

@@ -216,6 +216,8 @@ public struct ResultMetadata: Hashable, Sendable {
     public var blurhash: String?
     /// The dominant color as `#rrggbb`, if the job requested it.
     public var dominantColor: String?
+    /// The part of the upright source that remained when margins were removed; nil if the job did not ask for it.
+    public var trim: PixelRect?
     /// The metadata of the source.
     public var source: SourceMetadata
     /// True if the origin's response or a redirect to it was `private` (RFC 9111, section 5.2.2.7). Shared caches must
@@ -225,7 +227,8 @@ public struct ResultMetadata: Hashable, Sendable {
     /// Creates the metadata of an output.
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
-        blurhash: String? = nil, dominantColor: String? = nil, source: SourceMetadata, isPrivate: Bool = false
+        blurhash: String? = nil, dominantColor: String? = nil, trim: PixelRect? = nil,
+        source: SourceMetadata, isPrivate: Bool = false
     ) {
         self.width = width
         self.height = height
@@ -235,6 +238,7 @@ public struct ResultMetadata: Hashable, Sendable {
         self.frames = frames
         self.blurhash = blurhash
         self.dominantColor = dominantColor
+        self.trim = trim
         self.source = source
         self.isPrivate = isPrivate
     }

@@ -31,7 +31,7 @@ struct OutcomeReport {
             let lines = outputs.enumerated().map { index, output in
                 let facts =
                     ["\(output.width)x\(output.height)", output.format?.rawValue, output.frames.map { "\($0) frames" }]
-                    + [byteText(output.bytes), output.blurhash, output.dominantColor]
+                    + [byteText(output.bytes), output.blurhash, output.dominantColor, output.trim?.trimText]
                     + [fallback.map { "fallback picture: \($0)" }]
                     + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
                 return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
@@ -122,6 +122,7 @@ extension JSONWriter {
                     writer.member("frames", output.frames)
                     writer.member("blurhash", output.blurhash)
                     writer.member("dominantColor", output.dominantColor)
+                    writer.member("trim", output.trim)
                     writer.member("put", output.uploadedTo)
                     writer.member("file", files?[index])
                 }
@@ -170,4 +171,9 @@ final class RetryNotices: Sendable {
             return true
         }
     }
+}
+
+extension PixelRect {
+    /// The part that remained when margins were removed, such as `trimmed to 300x200 at 12,8`.
+    var trimText: String { "trimmed to \(width)x\(height) at \(x),\(y)" }
 }
