@@ -271,6 +271,7 @@ import Testing
     static let everyField = [
         "id", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay",
         "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless",
+        "position", "trim", "linearLight", "before",
         "effort", "progressive", "stripMetadata", "keepProfile", "frames", "blurhash", "dominantColor", "variants",
         "partial",
         "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "prefetch", "refresh",

@@ -90,7 +90,8 @@ public struct Renderer: Sendable {
         }
         var content: PixelRect?
         if let trim = variant.sizing.trim {
-            let found = try progress.step(\.decode, .corruptImage) { _ in try input.content(for: output, without: trim) }
+            let found = try progress.step(\.decode, .corruptImage) { _ in try input.content(for: output, without: trim)
+            }
             output = try output.trimmed(to: found, of: source, within: limits, extensions)
             content = found
         }

@@ -102,8 +102,8 @@ struct Configuration {
         return all
     }
 
-    /// Prepares libvips in this process: disables the loaders of all other formats, and loads the fonts. Call it before an
-    /// image is opened.
+    /// Prepares libvips in this process: disables the loaders of all other formats, and loads the fonts. Call it before
+    /// an image is opened.
     /// - Throws: ``ConfigurationError`` if the folder of fonts cannot be read.
     func prepareImaging() throws(ConfigurationError) {
         VipsLibrary.allow(Set(options.formats))

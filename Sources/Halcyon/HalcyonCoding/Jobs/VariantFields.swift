@@ -87,7 +87,8 @@ struct VariantFields {
     /// Creates the variant.
     func variant(_ reader: JobDecoder) throws(JSONError) -> Variant {
         let sizing = Sizing(
-            goal: try goal(), cropRect: cropRect, trim: trim, screenScale: screenScale, gravity: gravity, upscale: upscale)
+            goal: try goal(), cropRect: cropRect, trim: trim, screenScale: screenScale, gravity: gravity,
+            upscale: upscale)
         return Variant(
             sizing: sizing, interpolationQuality: interpolationQuality, linearLight: linearLight,
             background: background, before: try before?.scaled(by: screenScale, reader, "before") ?? [],

@@ -98,7 +98,8 @@ enum ProcessorKind: String, CaseIterable {
         case .downsample: ["width", "height"]
         case .sharpen: ["radius", "amount"]
         case .pixelate: ["size"]
-        case .watermark: ["source", "position", "margin", "widthFraction", "scale", "offset", "opacity", "mode", "tiled"]
+        case .watermark:
+            ["source", "position", "margin", "widthFraction", "scale", "offset", "opacity", "mode", "tiled"]
         case .rotate: ["degrees", "background"]
         case .flip: ["direction"]
         case .pad: ["all", "top", "right", "bottom", "left", "fill", "color"]

@@ -142,7 +142,8 @@ extension Parameters {
         let name = try value.string()
         guard TextOverlay.isFont(name) else {
             throw JSONError(
-                .invalid, "expected the name of a font family, such as \"DejaVu Sans\": 1 to 64 letters, digits, "
+                .invalid,
+                "expected the name of a font family, such as \"DejaVu Sans\": 1 to 64 letters, digits, "
                     + "spaces, dots, hyphens and underscores of ASCII")
         }
         return name

@@ -103,7 +103,9 @@ extension Image {
         let levels = try lightness.calling("linear", ["a": .doubles([100]), "b": [0.5]])
             .calling("cast", ["format": "ushort"])
         // 32-bit counts of the levels, in hundredths of L*.
-        let histogram = try levels.calling("hist_find").pixels().withUnsafeBytes { Array($0.bindMemory(to: UInt32.self)) }
+        let histogram = try levels.calling("hist_find").pixels().withUnsafeBytes {
+            Array($0.bindMemory(to: UInt32.self))
+        }
         func percentile(_ percent: Double) -> Double {
             var left = percent / 100 * Double(width * height)
             for (level, count) in histogram.enumerated() where count > 0 {

@@ -68,11 +68,13 @@ final class DecodedImage {
     ) throws -> DecodedImage {
         let variant = output.variant
         let processed = try frames.prefix(output.frames).map { level in
-            try level.image.inSRGB(keepingProfile: variant.output.keepProfile).turned(Orientation(exif: whole.orientation))
-                .processed(
-                    by: variant.before, with: assets, extensions, quality: variant.interpolationQuality, cancellation
-                )
-                .inMemory(cancellation)
+            try level.image.inSRGB(keepingProfile: variant.output.keepProfile).turned(
+                Orientation(exif: whole.orientation)
+            )
+            .processed(
+                by: variant.before, with: assets, extensions, quality: variant.interpolationQuality, cancellation
+            )
+            .inMemory(cancellation)
         }
         return DecodedImage(frames: processed, of: whole, cancellation)
     }
@@ -171,17 +173,21 @@ extension Image {
 }
 
 extension Image {
-    /// Returns the columns and rows between the margins of an upright sRGB or gray picture; nil if everything is margin.
+    /// Returns the columns and rows between the margins of an upright sRGB or gray picture; nil if everything is
+    /// margin.
     ///
     /// A pixel belongs to a margin if no channel differs from the background by more than the tolerance. Colors are
     /// premultiplied, so that all transparent pixels are equal.
     func content(without trim: Trim) throws(VipsError) -> (x: Range<Int>, y: Range<Int>)? {
         var picture = self
+        let corner: [Double]
         if let background = trim.background {
             picture = try ready(for: background)
             if !background.isOpaque { picture = try picture.withAlpha() }
+            corner = picture.samples(of: background)
+        } else {
+            corner = try samples(x: 0, y: 0)
         }
-        let corner = try trim.background.map { picture.samples(of: $0) } ?? picture.samples(x: 0, y: 0)
         let opacity = picture.hasAlpha ? (corner.last ?? 255) / 255 : 1
         let expected = corner.enumerated().map { index, sample in
             index < picture.channels ? sample * opacity : sample

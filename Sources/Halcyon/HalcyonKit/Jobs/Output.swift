@@ -12,8 +12,8 @@ extension ImageJob {
         public var contentMode: ContentMode?
         /// The treatment of the excess where aspect ratios differ.
         public var scaleOptions: ScaleOptions?
-        /// The position of an image that is fitted into a display of another aspect ratio: one of the content modes that
-        /// do not scale.
+        /// The position of an image that is fitted into a display of another aspect ratio: one of the content modes
+        /// that do not scale.
         public var position: ContentMode?
         /// The part of the image that is used.
         public var cropRect: CropRect?

@@ -103,6 +103,7 @@ extension Processor {
         case .blend(let blend): blend.opacity < 1 && !blend.background.isOpaque
         case .pad(let pad): pad.fill == .color && !pad.color.isOpaque && !pad.isEmpty
         case .mask: true
+        case .duotone(let dark, let light): !dark.isOpaque || !light.isOpaque
         default: false
         }
     }
