@@ -139,10 +139,19 @@ type Variant struct {
 	Frames        int        `json:"frames"` // of an animation, otherwise 0
 	BlurHash      string     `json:"blurhash"`
 	DominantColor string     `json:"dominantColor"`
+	Trim          *Rect      `json:"trim"`      // the part of the upright source that remained without margins, or nil
 	ExpiresAt     *time.Time `json:"expiresAt"` // nil if it is not stored
 	URL           string     `json:"url"`       // the public URL in the result store, or ""
 	Put           string     `json:"put"`       // the address to which the file was uploaded, or ""
 	Data          []byte     `json:"data"`      // the file, if it was delivered in the event
+}
+
+// Rect is a part of an image, in pixels from its top left corner.
+type Rect struct {
+	X      int `json:"x"`
+	Y      int `json:"y"`
+	Width  int `json:"width"`
+	Height int `json:"height"`
 }
 
 // VariantFailure is a variant that could not be made.
