@@ -116,7 +116,9 @@ struct GoldenCase: Sendable, CustomStringConvertible {
         GoldenCase("overlay-blended", .veiled, .overlay(.picture(other, opacity: 1, mode: .softLight))),
         GoldenCase("blend-color", .photo, .blend(Blend(mode: .color, opacity: 0.8, background: red))),
         GoldenCase("pad", .photo, .pad(Pad(top: 6, right: 12, bottom: 18, left: 24, color: blue))),
-        GoldenCase("pad-mirror", .photo, .pad(Pad(top: 30, right: 50, left: 20, fill: .mirror))),
+        GoldenCase(
+            "pad-mirror", .photo, .downsample(PixelSize(width: 90, height: 90)),
+            .pad(Pad(top: 30, right: 50, left: 20, fill: .mirror))),
         GoldenCase("pad-blur", .photo, .pad(Pad(right: 40, left: 40, fill: .blur))),
         GoldenCase("pad-edge", .grey, .pad(Pad(top: 10, bottom: 25, fill: .edge))),
         GoldenCase("pad", .veiled, .pad(Pad(top: 12, left: 12))),
@@ -135,7 +137,8 @@ struct GoldenCase: Sendable, CustomStringConvertible {
         GoldenCase("text", .grey, .text(TextOverlay("gray", font: "DejaVu Sans Mono", size: 40, position: .topLeft))),
         GoldenCase("mask", .photo, .mask(.shape(.star))),
         GoldenCase("mask-heart", .veiled, .mask(.shape(.heart))),
-        GoldenCase("mask-picture", .photo, .mask(.picture(other))),
+        GoldenCase(
+            "mask-picture", .photo, .downsample(PixelSize(width: 110, height: 110)), .mask(.picture(other))),
         GoldenCase("mask", .grey, .mask(.shape(.circle))),
         GoldenCase("hue", .photo, .hue(degrees: 130)),
         GoldenCase("hue", .veiled, .hue(degrees: 270)),
