@@ -32,6 +32,7 @@ import Testing
                         animated.isPrivate = true
                         animated.blurhash = "LEHV6nWB2yk8pyo0adR*.7kCMdnj"
                         animated.dominantColor = "#8a6f5c"
+                        animated.trim = PixelRect(x: 1, y: 2, width: 3, height: 4)
                         #expect(try ResultMetadata(json: Self.json(animated)) == animated)
                     }
                 }

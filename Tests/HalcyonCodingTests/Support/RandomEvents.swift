@@ -80,6 +80,7 @@ struct RandomEvents {
             width: count(), height: count(), format: pick(ImageFormat.writable), bytes: count(),
             sha256: String(repeating: "0a", count: 32),
             frames: maybe(count()), blurhash: maybe("LEHV6nWB2yk8pyo0adR*.7kCMdnj"), dominantColor: maybe("#8a6f5c"),
+            trim: maybe(PixelRect(x: 0, y: 3, width: 7, height: 1)),
             source: SourceMetadata(
                 status: maybe(200), etag: maybe(text()), bytes: count(), format: pick(ImageFormat.allCases),
                 width: count(), height: count(), isTruncated: Bool.random(using: &generator)))
