@@ -121,12 +121,16 @@ import Testing
             try await cluster.withWorker(
                 metrics: metrics,
                 {
+                    $0.retries = RetryPolicy()
+                    $0.retries.attempts = 100
                     $0.retries.inProcess = 60
                     $0.presetRestoration = .seconds(3600)
                 }
             ) {
                 try await cluster.submit(Self.job("a"))
-                try await until("the job waits for its retry") { RetryTests.retries(metrics, "process") > 0 }
+                try await until("the job waits for its retry") {
+                    metrics.value(of: #"halcyon_retries_total{code="internal",way="process"}"#) > 0
+                }
                 _ = try await PresetStore(cluster.client, topics: cluster.topics).put(Self.preset(40))
                 let event = try await cluster.events.terminal(of: "a")
                 #expect(event.kind == "ready" && event.variant["width"] as? Int == 40)

@@ -86,7 +86,7 @@ struct RandomProcessors {
         ("mask", Shape(required: [("source", RandomJobs.sources)], optional: [("shape", [nil])])),
         ("hue", Shape(required: [("degrees", [0, 359.9999999, -1e-9, 45.5, 720.25, -0.0])])),
         ("gamma", Shape(optional: [("gamma", [0.1, 10, 2.2, 1.0000005, nil])])),
-        ("normalize", Shape(optional: [("lower", [0, 1, 33.3333335, nil]), ("upper", [100, 99, 50, nil])])),
+        ("normalize", Shape(optional: [("lower", [0, 1, 33.3333335, nil]), ("upper", [100, 99, 51, nil])])),
         ("duotone", Shape(required: [("dark", RandomJobs.colors), ("light", RandomJobs.colors)])),
     ]
 
@@ -145,7 +145,7 @@ struct RandomProcessors {
         ["roundCorner": ["radius": 1, "corners": ["topLeft", "topLeft"]]],
         ["roundCorner": ["radius": 1, "corners": ["top"]]], ["rotate": ["degrees": "90"]],
         ["pad": ["fill": "blur", "color": "red"]], ["mask": [:]], ["mask": ["shape": "star", "source": "http://h/a"]],
-        ["normalize": ["lower": 60, "upper": 60]], ["text": ["text": "a"]], ["text": ["text": " \n", "font": "a"]],
+        ["normalize": ["lower": 49.5]], ["text": ["text": "a"]], ["text": ["text": " \n", "font": "a"]],
         ["text": ["text": "a\u{7}", "font": "a"]], ["text": ["text": "a", "font": "a,b"]],
         ["text": ["text": "a", "font": " a"]], ["text": ["text": "a", "font": "a", "offset": ["z": 1]]],
         ["watermark": ["source": "http://h/a", "scale": 1, "widthFraction": 1]],

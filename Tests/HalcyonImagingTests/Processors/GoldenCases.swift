@@ -110,7 +110,8 @@ struct GoldenCase: Sendable, CustomStringConvertible {
             "watermark-blended", .photo,
             .watermark(
                 Watermark(
-                    source: mark, position: .center, scale: 1.2, offset: PixelOffset(x: -30, y: 12), mode: .difference))
+                    source: mark, position: .bottomLeft, scale: 1.2, offset: PixelOffset(x: 24, y: -12),
+                    mode: .difference))
         ),
         GoldenCase("overlay-blended", .photo, .overlay(.picture(other, opacity: 0.9, mode: .luminosity))),
         GoldenCase("overlay-blended", .veiled, .overlay(.picture(other, opacity: 1, mode: .softLight))),

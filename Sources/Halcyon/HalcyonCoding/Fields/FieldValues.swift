@@ -107,6 +107,13 @@ extension UnitPoint {
     }
 }
 
+extension ContentMode {
+    /// Decodes one of the nine positions.
+    init(position value: JSONElement) throws(JSONError) {
+        self = try value.choice(of: Self.unscaled) { word in Self.unscaled.first { $0.rawValue == word } }
+    }
+}
+
 extension Trim {
     /// Decodes the detection of margins: true, or an object of its parameters.
     /// - Returns: nil for false.

@@ -42,7 +42,7 @@ struct VariantFields {
                 try isNull ? .scaleAspectFill : value.choice(of: ContentMode.allCases, ContentMode.init(name:))
         case "scaleOptions":
             scaleOptions = try isNull ? .fitLeavesExcessAndFillCropsExcess : value.choice(of: ScaleOptions.allCases)
-        case "position": position = try isNull ? .center : value.choice(of: ContentMode.unscaled)
+        case "position": position = try isNull ? .center : ContentMode(position: value)
         case "cropRect": cropRect = try isNull ? .whole : CropRect(value)
         case "trim": trim = try isNull ? nil : Trim(value)
         case "format": output.format = try isNull ? nil : OutputOptions.format(value)

@@ -141,7 +141,7 @@ struct Parameters {
 
     /// Decodes one of the nine positions.
     func position(default position: ContentMode) throws(JSONError) -> ContentMode {
-        try choice("position", of: ContentMode.unscaled) ?? position
+        try optional("position", ContentMode.init(position:)) ?? position
     }
 
     /// Decodes a Boolean, which is false by default.

@@ -161,12 +161,8 @@ extension Parameters {
     }
 
     func normalize() throws(JSONError) -> Normalize {
-        let normalize = Normalize(
-            lower: try number("lower", in: 0...100, default: 1), upper: try number("upper", in: 0...100, default: 99))
-        guard normalize.lower < normalize.upper else {
-            throw JSONError(.invalid, "lower must be below upper")
-        }
-        return normalize
+        Normalize(
+            lower: try number("lower", in: 0...49, default: 1), upper: try number("upper", in: 51...100, default: 99))
     }
 
     /// Decodes a fraction, 0 to 1.

@@ -66,16 +66,15 @@ extension Image {
 
     /// Composites `layer` over this image: Porter and Duff's source-over. An image without alpha remains without it.
     ///
-    /// - Parameters:
-    ///   - layer: An image with alpha, as large as this image unless `x` and `y` give the position of its corner.
-    ///   - mode: The name of a mode of libvips.
-    func under(_ layer: Image, x: Int = 0, y: Int = 0, mode: String = "over") throws(VipsError) -> Image {
+    /// - Parameter layer: An image with alpha, as large as this image unless `x` and `y` give the position of its
+    ///   corner.
+    func under(_ layer: Image, x: Int = 0, y: Int = 0) throws(VipsError) -> Image {
         let base = channels < layer.channels ? try inColour() : self
         let layer = layer.channels < channels ? try layer.inColour() : layer
         let laid = try Operation.call(
             "composite2",
             [
-                "base": .image(base), "overlay": .image(layer), "mode": .string(mode), "x": .int(x), "y": .int(y),
+                "base": .image(base), "overlay": .image(layer), "mode": "over", "x": .int(x), "y": .int(y),
             ]
         ).image().inBytes()
         return hasAlpha ? laid : try laid.withoutAlpha()

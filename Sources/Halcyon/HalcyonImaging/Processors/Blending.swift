@@ -96,18 +96,19 @@ extension Image {
     /// Composites a layer over this image after mixing their colors by a mode (Compositing and Blending 1, section
     /// 5.1). An image without alpha remains without it.
     ///
+    /// The modes of libvips' `composite` are those of the specification only for opaque layers: it multiplies the mixed
+    /// colors by the opacity of the layer twice.
+    ///
     /// - Parameter layer: An image with alpha, whose corner is at `x` and `y` of this image.
     func under(_ layer: Image, x: Int = 0, y: Int = 0, by mode: BlendMode) throws(VipsError) -> Image {
-        guard mode.isSeparable else {
-            let part = try withAlpha().calling(
-                "embed",
-                [
-                    "x": .int(-x), "y": .int(-y), "width": .int(layer.width), "height": .int(layer.height),
-                    "extend": "black",
-                ])
-            return try under(part.mixing(layer, by: mode), x: x, y: y)
-        }
-        return try under(layer, x: x, y: y, mode: mode.operation)
+        guard mode != .normal else { return try under(layer, x: x, y: y) }
+        let part = try withAlpha().calling(
+            "embed",
+            [
+                "x": .int(-x), "y": .int(-y), "width": .int(layer.width), "height": .int(layer.height),
+                "extend": "black",
+            ])
+        return try under(part.mixing(layer, by: mode), x: x, y: y)
     }
 
     /// Returns the layer with its colors mixed with those of this image, weighted by the opacity of this image: the
@@ -115,30 +116,29 @@ extension Image {
     fileprivate func mixing(_ layer: Image, by mode: BlendMode) throws(VipsError) -> Image {
         let below = try inColour().pixels()
         var mixed = try layer.inColour().pixels()
-        func color(_ samples: [UInt8], _ first: Int) -> SIMD3<Double> {
-            SIMD3(Double(samples[first]), Double(samples[first + 1]), Double(samples[first + 2])) / 255
-        }
+        // The mixed samples of all pairs of samples, by that of the backdrop.
+        let table: [Double] =
+            mode.isSeparable
+            ? (0..<65_536).map { mode.mixing(Double($0 >> 8) / 255, Double($0 & 255) / 255) * 255 } : []
         for first in stride(from: 0, to: mixed.count, by: 4) where mixed[first + 3] > 0 && below[first + 3] > 0 {
             let share = Double(below[first + 3]) / 255
-            let source = color(mixed, first)
-            let result = source * (1 - share) + mode.mixing(color(below, first), source) * share
-            for channel in 0..<3 { mixed[first + channel] = UInt8((result[channel] * 255).rounded()) }
+            func color(_ samples: [UInt8]) -> SIMD3<Double> {
+                SIMD3(Double(samples[first]), Double(samples[first + 1]), Double(samples[first + 2]))
+            }
+            let source = color(mixed)
+            let result: SIMD3<Double>
+            if mode.isSeparable {
+                func mix(_ channel: Int) -> Double {
+                    table[Int(below[first + channel]) << 8 | Int(mixed[first + channel])]
+                }
+                result = SIMD3(mix(0), mix(1), mix(2))
+            } else {
+                result = mode.mixing(color(below) / 255, source / 255) * 255
+            }
+            let weighted = source + (result - source) * share
+            for channel in 0..<3 { mixed[first + channel] = UInt8(min(max(weighted[channel], 0), 255).rounded()) }
         }
         return try Image(pixels: mixed, width: layer.width, height: layer.height, bands: 4)
-    }
-}
-
-extension BlendMode {
-    /// The name of libvips, for separable modes.
-    fileprivate var operation: String {
-        switch self {
-        case .normal, .hue, .saturation, .color, .luminosity: "over"
-        case .colorDodge: "colour-dodge"
-        case .colorBurn: "colour-burn"
-        case .hardLight: "hard-light"
-        case .softLight: "soft-light"
-        case .multiply, .screen, .overlay, .darken, .lighten, .difference, .exclusion: rawValue
-        }
     }
 }
 

@@ -57,46 +57,56 @@ struct FittingText {
     private let layout: TextLayout
     private let box: PixelSize
 
-    /// The longer side of the box, in pixels, when the size of a text is measured.
-    private static let measured = 192.0
+    /// The greatest area of the box, in pixels, on which the size of a text is tried.
+    private static let trialArea = 160_000.0
+    /// The smallest size, in pixels, to which a text is reduced. Smaller ones could not be read, and Pango cannot draw
+    /// all of them.
+    private static let smallest = 4.0
 
     /// - Throws: ``JobError`` `invalid_job` if there is no such font, or the text cannot be drawn.
     init(_ overlay: TextOverlay, in box: PixelSize) throws {
         guard let family = Fonts.family(named: overlay.font) else { throw JobError(noFont: overlay.font) }
         self.box = box
-        let wanted = min(overlay.size ?? TextOverlay.sizes.upperBound, Double(box.height))
+        let (width, height) = (Double(box.width), Double(box.height))
+        // Lines have at least the height of the font, and a character at least a sixteenth of the square of it. Larger
+        // sizes need not be tried, and would be expensive for long texts.
+        let lines = Double(overlay.text.count { $0 == "\n" } + 1)
+        let most = min(height / lines, (width * height * 16 / Double(overlay.text.count)).squareRoot())
+        let wanted = min(overlay.size ?? TextOverlay.sizes.upperBound, max(most, Self.smallest))
         var layout = TextLayout(
             overlay.text, family: family, bold: overlay.bold, italic: overlay.italic, size: wanted, width: box.width,
             alignment: overlay.align == .left ? .left : overlay.align == .center ? .center : .right)
         // A small drawing is enough to find the size, and its cost does not depend on that of the picture.
-        let scale = min(1, Self.measured / Double(max(box.width, box.height)))
-        func fits(_ size: Double) throws -> Bool {
+        let scale = min(1, (Self.trialArea / (width * height)).squareRoot())
+        func fits(_ size: Double) -> Bool {
             var small = layout
             small.size = size * scale
-            small.width = max(1, Int(Double(box.width) * scale))
-            let ink = try small.ink()
-            return Double(ink.width) <= Double(box.width) * scale + 1
-                && Double(ink.height) <= Double(box.height) * scale + 1
+            small.width = max(1, Int(width * scale))
+            // Pango cannot draw what is far too large or too small.
+            guard let ink = try? small.ink() else { return false }
+            return Double(ink.width) <= width * scale + 1 && Double(ink.height) <= height * scale + 1
         }
-        if try !fits(wanted) {
+        if !fits(wanted) {
             var (low, high) = (0.0, wanted)
             while high - low > max(0.25, high / 100) {
                 let middle = (low + high) / 2
-                if try fits(middle) { low = middle } else { high = middle }
+                if fits(middle) { low = middle } else { high = middle }
             }
-            layout.size = max(low, 1)
+            layout.size = max(low, min(Self.smallest, wanted))
         }
         self.layout = layout
     }
 
-    /// Draws the text. What does not fit at a size of one pixel is cut off.
+    /// Draws the text. What does not fit at the smallest size is cut off.
     func draw() throws -> Image {
         var layout = layout
         var ink = try layout.ink()
         // Glyphs have slightly other proportions at their final size.
         for _ in 0..<4 {
-            guard ink.width > box.width || ink.height > box.height, layout.size > 1 else { break }
-            layout.size = max(1, layout.size * 0.98)
+            guard ink.width > box.width || ink.height > box.height, layout.size > Self.smallest else {
+                break
+            }
+            layout.size = max(Self.smallest, layout.size * 0.98)
             ink = try layout.ink()
         }
         return try ink.cropped(0, 0, min(ink.width, box.width), min(ink.height, box.height))

@@ -344,9 +344,9 @@ public enum Mask: Hashable, Codable, Sendable {
 
 /// Parameters of ``Processor/normalize(_:)``: the percentiles of lightness that become black and white.
 public struct Normalize: Hashable, Codable, Sendable {
-    /// The percentile that becomes black, 0 up to ``upper``.
+    /// The percentile that becomes black, 0 to 49.
     public var lower: Double
-    /// The percentile that becomes white, up to 100.
+    /// The percentile that becomes white, 51 to 100.
     public var upper: Double
 
     /// Creates parameters for normalizing.
