@@ -718,6 +718,7 @@ var fullJob = halcyon.Job{
 		},
 		Format: halcyon.WebP, Quality: 80, Effort: halcyon.Ptr(4), Progressive: true, StripMetadata: halcyon.Ptr(false),
 		KeepProfile: true, Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
+		Palette: true, ThumbHash: true, PHash: true, Info: &halcyon.InfoOptions{Location: true},
 	},
 	Variants: []halcyon.Output{
 		{Name: "large", Width: 1600, Format: halcyon.AVIF},

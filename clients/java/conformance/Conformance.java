@@ -647,7 +647,7 @@ final class Conformance {
             Processor.watermark(Source.of("file:///srv/logo.png"), ContentMode.TOP_RIGHT, 4, 0.2, 0.6, false),
             Processor.rotate(90).background("transparent"), Processor.flip("both"))
         .format(Format.WEBP).quality(80).lossless(false).effort(4).progressive(true).stripMetadata(false).keepProfile(true).frames(1)
-        .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true)
+        .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true).palette(true).thumbhash(true).phash(true).infoWithLocation()
         .variants(
             Output.named("large").width(1600).format(Format.AVIF), Output.named("small").sizer(Sizer.aspectScaleDownByWidth(400)).quality(60),
             Output.named("dot").gravity(Gravity.ATTENTION).cropRectInPixels(40, 30, 600, 400))

@@ -620,7 +620,7 @@ def complete_job() -> Job:
             p.rotate(90, background="transparent"), p.flip("both"),
         ],
         format="webp", quality=80, lossless=False, effort=4, progressive=True, strip_metadata=False, keep_profile=True, frames=1,
-        tolerance="truncated", blurhash=True, dominant_color=True,
+        tolerance="truncated", blurhash=True, dominant_color=True, palette=True, thumbhash=True, phash=True, info={"location": True},
         variants=[
             Output(name="large", width=1600, format="avif"),
             Output(name="small", sizer=Sizer(aspect_scale_down_by_width=400), quality=60),

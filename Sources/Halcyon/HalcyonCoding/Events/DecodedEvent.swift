@@ -25,6 +25,14 @@ public struct DecodedEvent: Sendable {
         public let blurhash: String?
         /// The dominant color, if the job requested it.
         public let dominantColor: String?
+        /// The most important colors, if the job requested them.
+        public let palette: [String]?
+        /// The ThumbHash as base64, if the job requested it.
+        public let thumbhash: String?
+        /// The perceptual hash, if the job requested it.
+        public let phash: String?
+        /// The facts about the source as a JSON object, if the job requested them.
+        public let info: [UInt8]?
         /// The address to which the file was uploaded, without secrets; nil if it was not uploaded.
         public let uploadedTo: String?
         /// The file, if the event contains it.
@@ -190,6 +198,15 @@ extension DecodedEvent.Output {
         frames = variant.member("frames") == nil ? nil : variant.whole("frames")
         blurhash = variant.text("blurhash")
         dominantColor = variant.text("dominantColor")
+        palette = variant.member("palette").flatMap { list in
+            var colors: [String] = []
+            // Events of later releases may have another type here; they have no palette then.
+            let isList = (try? list.forEachElement { colors.append($0.asString ?? "") }) != nil
+            return isList ? colors : nil
+        }
+        thumbhash = variant.text("thumbhash")
+        phash = variant.text("phash")
+        info = variant.member("info")?.bytes
         uploadedTo = variant.text("put")
         data = variant.text("data").flatMap(Base64.decode)
     }

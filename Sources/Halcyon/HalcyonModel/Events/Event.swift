@@ -216,6 +216,14 @@ public struct ResultMetadata: Hashable, Sendable {
     public var blurhash: String?
     /// The dominant color as `#rrggbb`, if the job requested it.
     public var dominantColor: String?
+    /// The most important colors as `#rrggbb`, the most frequent one first, if the job requested them.
+    public var palette: [String]?
+    /// The ThumbHash as base64, if the job requested it.
+    public var thumbhash: String?
+    /// The perceptual hash as 16 hexadecimal digits, if the job requested it.
+    public var phash: String?
+    /// The facts about the source as a JSON object, if the variant has ``Variant/info``. The file consists of them.
+    public var info: [UInt8]?
     /// The metadata of the source.
     public var source: SourceMetadata
     /// True if the origin's response or a redirect to it was `private` (RFC 9111, section 5.2.2.7). Shared caches must
@@ -225,7 +233,8 @@ public struct ResultMetadata: Hashable, Sendable {
     /// Creates the metadata of an output.
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
-        blurhash: String? = nil, dominantColor: String? = nil, source: SourceMetadata, isPrivate: Bool = false
+        blurhash: String? = nil, dominantColor: String? = nil, palette: [String]? = nil, thumbhash: String? = nil,
+        phash: String? = nil, info: [UInt8]? = nil, source: SourceMetadata, isPrivate: Bool = false
     ) {
         self.width = width
         self.height = height
@@ -235,6 +244,10 @@ public struct ResultMetadata: Hashable, Sendable {
         self.frames = frames
         self.blurhash = blurhash
         self.dominantColor = dominantColor
+        self.palette = palette
+        self.thumbhash = thumbhash
+        self.phash = phash
+        self.info = info
         self.source = source
         self.isPrivate = isPrivate
     }

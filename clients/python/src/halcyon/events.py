@@ -45,7 +45,7 @@ class JobReference:
 @dataclass(frozen=True)
 class Variant:
     """An image that a job has made. `bytes` is its length, `data` the file if it is in the event, `url` its address in the result store, and
-    `put` the address to which it was uploaded."""
+    `put` the address to which it was uploaded. `info` has the facts about the source, if the job asked for them (docs/info.md)."""
 
     key: str
     width: int
@@ -57,6 +57,10 @@ class Variant:
     frames: int | None = None
     blurhash: str | None = None
     dominant_color: str | None = None
+    palette: tuple[str, ...] | None = None
+    thumbhash: str | None = None
+    phash: str | None = None
+    info: Any = None
     expires_at: datetime | None = None
     url: str | None = None
     put: str | None = None

@@ -36,10 +36,14 @@ struct RenderReport {
 
     private func line(_ image: RenderedImage, _ index: Int) -> String {
         let (from, to) = (rendering.sourceSize, image.size)
-        let facts =
-            [byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor]
+        let palette = image.palette?.joined(separator: " ")
+        let facts: [String?] = [
+            byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor,
+            palette,
+            image.thumbhash, image.phash,
             // With several images, the file name identifies each.
-            + [rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil]
+            rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil,
+        ]
         return """
             \(from.width)x\(from.height) \(rendering.sourceFormat.rawValue), \(byteText(sourceBytes))\
             \(rendering.sourceIsTruncated ? ", truncated" : "") \
@@ -58,6 +62,13 @@ struct RenderReport {
             writer.member("frames", image.frames)
             writer.member("blurhash", image.blurhash)
             writer.member("dominantColor", image.dominantColor)
+            writer.member("palette", image.palette)
+            writer.member("thumbhash", image.thumbhash)
+            writer.member("phash", image.phash)
+            if image.format == .json {
+                writer.name("info")
+                writer.raw(image.body)
+            }
             writer.member("file", files[index])
             writer.name("source")
             writer.object { writer in

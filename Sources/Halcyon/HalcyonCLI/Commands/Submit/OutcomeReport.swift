@@ -29,11 +29,15 @@ struct OutcomeReport {
         switch outcome {
         case .ready(let outputs, let failures, let fallback, let milliseconds, let files):
             let lines = outputs.enumerated().map { index, output in
-                let facts =
-                    ["\(output.width)x\(output.height)", output.format?.rawValue, output.frames.map { "\($0) frames" }]
-                    + [byteText(output.bytes), output.blurhash, output.dominantColor]
-                    + [fallback.map { "fallback picture: \($0)" }]
-                    + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
+                let palette = output.palette?.joined(separator: " ")
+                let info = output.info.map { String(decoding: $0, as: UTF8.self) }
+                let facts: [String?] = [
+                    "\(output.width)x\(output.height)", output.format?.rawValue,
+                    output.frames.map { "\($0) frames" }, byteText(output.bytes), output.blurhash,
+                    output.dominantColor, palette, output.thumbhash, output.phash, info,
+                    fallback.map { "fallback picture: \($0)" },
+                    milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key,
+                ]
                 return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
             }
             if prepared.job.isPrefetch { return ["\(Console.green("ok"))      \(source)  prefetched"] }
@@ -122,6 +126,13 @@ extension JSONWriter {
                     writer.member("frames", output.frames)
                     writer.member("blurhash", output.blurhash)
                     writer.member("dominantColor", output.dominantColor)
+                    writer.member("palette", output.palette)
+                    writer.member("thumbhash", output.thumbhash)
+                    writer.member("phash", output.phash)
+                    if let info = output.info {
+                        writer.name("info")
+                        writer.raw(info)
+                    }
                     writer.member("put", output.uploadedTo)
                     writer.member("file", files?[index])
                 }
