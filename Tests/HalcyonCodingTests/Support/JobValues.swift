@@ -297,7 +297,7 @@ extension RandomJobs {
         ),
         ("blurhash", ["4x3", 1]), ("dominantColor", [0, "#fff"]), ("palette", [8, [:]]), ("thumbhash", ["a", []]),
         ("phash", [64, "dct"]),
-        ("info", [1, "yes", [], ["location": 1], ["exif": true], ["location": [:]], ["location": true, "a": nil]]),
+        ("info", [1, "yes", [], ["location": 1], ["exif": true], ["location": [:]], ["location": true, "a": 1]]),
         (
             "variants",
             [

@@ -36,7 +36,10 @@ public struct RenderPlan {
         for (index, variant) in variants.enumerated() {
             do throws(JobError) {
                 let output = try OutputPlan(variant, of: source, extensions)
-                sizes.append(try limits.admit(output, extensions))
+                let canvas = output.geometry.outputSize
+                sizes.append(
+                    variant.needsPixels
+                        ? try limits.admit(output, extensions) : OutputSizes(last: canvas, largest: canvas))
                 if variant.info == nil {
                     longest = max(longest, output.unstoppableMilliseconds(for: sizes[index].last))
                 }
