@@ -98,6 +98,7 @@ final class Conformance {
         checks.put("cancelJob", Conformance::cancelJob);
         checks.put("subscribe", Conformance::subscribe);
         checks.put("subscribeResume", Conformance::subscribeResume);
+        checks.put("info", Conformance::info);
         checks.put("fetchStored", Conformance::fetchStored);
         checks.put("fetchInline", Conformance::fetchInline);
         checks.put("fetchOneRead", Conformance::fetchOneRead);
@@ -416,6 +417,17 @@ final class Conformance {
                 expect(next(again).job().id().startsWith(RUN), "other events");
             }
         }
+    }
+
+    static void info() throws Exception {
+        Job job = Job.of(SOURCES + "/coffee.jpg").phash(true);
+        Map<String, Object> facts = HALCYON.info(job);
+        Event.Variant variant = HALCYON.submitAndWait(job.info(true)).variants().get(0);
+        equal(variant.info(), facts);
+        equal(facts.get("format"), "jpeg");
+        equal(facts.get("phash").toString().length(), 16);
+        equal(HALCYON.info(Job.of(SOURCES + "/coffee.jpg").infoWithLocation()).get("location"), null);
+        equal(problemOf(() -> HALCYON.info(Job.of(SOURCES + "/none.jpg"))), Kind.NOT_FOUND);
     }
 
     static void fetchStored() throws Exception {

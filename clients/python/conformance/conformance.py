@@ -344,6 +344,18 @@ def subscribe_resume() -> str:
     return f"{len(ids)} events over 2 connections"
 
 
+@behavior("info")
+def info() -> str:
+    facts = client.info(Job(f"{SOURCES}/coffee.jpg", phash=True))
+    ready = client.run(Job(f"{SOURCES}/coffee.jpg", info=True, phash=True))
+    equal(ready.variants[0].info, facts)
+    equal((ready.variants[0].format, facts["format"], facts["width"]), ("json", "jpeg", ready.variants[0].width))
+    equal(len(facts["phash"]), 16)
+    equal(client.info(Job(f"{SOURCES}/coffee.jpg", info={"location": True})).get("location"), None)
+    raised(errors.NotFound, lambda: client.info(Job(f"{SOURCES}/none.jpg")))
+    return str(facts["phash"])
+
+
 @behavior("fetchStored")
 def fetch_stored() -> str:
     ready = client.run(Job(f"{SOURCES}/coffee.jpg", width=90, height=60))
