@@ -108,11 +108,18 @@ def gravity(fields, crop):
     return None if point == "0.5,0.5" and not crop else point
 
 
+FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette": "palette", "thumbhash": "thumbhash", "phash": "phash"}
+
+
 def variant_text(fields):
     lines = ["halcyon-variant/1"]
     scale = rounded(fields.get("screenScale", 1))
     for step in fields.get("before", []):
         lines.append("before=" + processor(step, scale))
+    info = fields.get("info", False)
+    if info is not False:
+        # Facts about the source depend on no other fields.
+        fields = {name: value for name, value in fields.items() if name == "tolerance" or name in FINDINGS}
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
     sides = [exact(rect[side]) for side in ("x", "y", "width", "height")]
     pixels = rect.get("unit") == "pixels"
@@ -154,10 +161,9 @@ def variant_text(fields):
         lines.append(f"frames={int(fields['frames'])}")
     if "tolerance" in fields:
         lines.append(f"tolerance={fields['tolerance']}")
-    if fields.get("blurhash", False):
-        lines.append("blurhash")
-    if fields.get("dominantColor", False):
-        lines.append("dominant-color")
+    lines += [line for name, line in FINDINGS.items() if fields.get(name, False)]
+    if info is not False:
+        lines.append("info=location" if info is not True and info.get("location", False) else "info")
     return "".join(line + "\n" for line in lines)
 
 

@@ -99,9 +99,12 @@ import Testing
         }
         #expect(try words(definitions.member("code")) == JobErrorCode.allCases.map(\.rawValue))
         let sourceFormat = definitions.member("source")?.member("properties")?.member("format")
-        #expect(try words(sourceFormat) == ImageFormat.allCases.map(\.rawValue))
+        let sourceFormats = ImageFormat.allCases.filter { $0 != .json }.map(\.rawValue)
+        #expect(try words(sourceFormat) == sourceFormats)
+        let infoFormat = definitions.member("info")?.member("properties")?.member("format")
+        #expect(try words(infoFormat) == sourceFormats)
         let outputFormat = definitions.member("variant")?.member("properties")?.member("format")
-        #expect(try words(outputFormat) == ImageFormat.writable.map(\.rawValue))
+        #expect(try words(outputFormat) == (ImageFormat.writable + [.json]).map(\.rawValue))
         let types = Event.Kind.allCases.map { Event.typePrefix + $0.rawValue }
         #expect(Set(SampleEvents.all.map { Event.typePrefix + $0.kind.rawValue }) == Set(types))
         let root = try JSON.parse(Repository.bytes("schemas/event.schema.json"), maximumSize: 1 << 20)

@@ -33,6 +33,8 @@ import Testing
                         animated.blurhash = "LEHV6nWB2yk8pyo0adR*.7kCMdnj"
                         animated.dominantColor = "#8a6f5c"
                         animated.trim = PixelRect(x: 1, y: 2, width: 3, height: 4)
+                        (animated.palette, animated.thumbhash) = (["#8a6f5c", "#000000"], "XRgO")
+                        (animated.phash, animated.info) = ("9c2e63d1b04f5a78", Array(#"{"width":4}"#.utf8))
                         #expect(try ResultMetadata(json: Self.json(animated)) == animated)
                     }
                 }
@@ -69,7 +71,7 @@ import Testing
     }
 
     @Test func ignoresUnknownMembers() throws {
-        let text = Self.valid.replacing("{\"width\"", with: "{\"palette\":\"x\",\"width\"")
+        let text = Self.valid.replacing("{\"width\"", with: "{\"mood\":\"x\",\"width\"")
         #expect(try ResultMetadata(json: Array(text.utf8)) == ResultMetadata(json: Array(Self.valid.utf8)))
     }
 }

@@ -81,6 +81,8 @@ import Testing
         #""effort":3"#, #""progressive":true"#, #""stripMetadata":false"#, #""keepProfile":true"#, #""frames":3"#,
         #""tolerance":"strict""#, #""position":"top""#, #""trim":true"#, #""linearLight":true"#, #""before":["flip"]"#,
         #""blurhash":true"#, #""dominantColor":true"#,
+        #""tolerance":"strict""#, #""blurhash":true"#, #""dominantColor":true"#, #""palette":true"#,
+        #""thumbhash":true"#, #""phash":true"#, #""info":true"#, #""info":{"location":true}"#,
     ]
 
     @Test(arguments: nonDefaultFields)
@@ -93,6 +95,30 @@ import Testing
         if !["width", "height", "sizer"].contains(name) {
             #expect(try Self.variants(#""variants":[{\#(size),\#(field)}]"#) != Self.variants(size))
         }
+    }
+
+    @Test func factsDependOnNoFieldsOfAnImage() throws {
+        let plain = try read(#""info":true,"phash":true"#).variant
+        #expect(plain.info == InfoOptions() && plain.findings == [.phash])
+        let variants = try Self.variants(
+            #""width":9,"cropRect":{"x":0,"y":0,"width":0.5,"height":1},"processors":["blackWhite"],"format":"png","#
+                + #""phash":true,"variants":[{"info":{}},{"info":{"location":true}},{"info":false},{}]"#)
+        #expect(variants[0] == plain && variants[1].info == InfoOptions(location: true))
+        #expect(variants[2] == variants[3] && variants[3].info == nil && variants[3].output.format == .png)
+        #expect(throws: InvalidJobError.self, "they are validated nevertheless") {
+            try read(#""info":true,"width":-1"#)
+        }
+    }
+
+    @Test func factsHaveNoStandardFallback() throws {
+        var decoder = JobDecoder()
+        decoder.fallback = try Source("initials:A")
+        func fallback(_ fields: String) throws -> Source? {
+            try decoder.read(Array(#"{"source":"http://h/a",\#(fields)}"#.utf8), defaultID: "a").job.fallback
+        }
+        #expect(try fallback(#""info":true"#) == nil && fallback(#""width":1"#) == decoder.fallback)
+        #expect(try fallback(#""variants":[{},{"info":true}]"#) == decoder.fallback)
+        #expect(try fallback(#""info":true,"fallback":"initials:B""#) == Source("initials:B"))
     }
 
     @Test func keepsEqualVariants() throws {

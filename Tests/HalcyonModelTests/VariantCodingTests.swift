@@ -53,7 +53,7 @@ import Testing
                     output: OutputOptions(
                         format: .webp, quality: 70, lossless: true, effort: 3, progressive: true, stripMetadata: false,
                         keepProfile: true, frames: 5),
-                    findings: [.blurhash, .dominantColor])
+                    findings: Set(AnalysisKind.allCases), info: InfoOptions(location: true))
             }
         }
     }

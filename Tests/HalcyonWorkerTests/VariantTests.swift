@@ -55,6 +55,48 @@ import Testing
         try await origin.stop()
     }
 
+    @Test func factsAreResultsLikeOthers() async throws {
+        let origin = try SampleImages.origin()
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                let source = origin.url("/rocket.jpg")
+                try await cluster.submit(
+                    #"{"id":"a","source":"\#(source)","variants":[{"width":64},{"info":true,"name":"facts"}]}"#)
+                let ready = try await cluster.events.terminal(of: "a")
+                #expect(ready.kind == "ready")
+                let facts = ready.variants[1]
+                #expect(facts["format"] as? String == "json" && facts["name"] as? String == "facts")
+                let info = try #require(facts["info"] as? NSDictionary)
+                #expect(info["format"] as? String == "jpeg" && info["orientation"] as? Int == 1)
+                let loaded = try #require(ready.data["source"] as? NSDictionary)
+                for member in ["width", "height", "bytes"] { #expect(info[member] as? Int == loaded[member] as? Int) }
+                #expect(facts["width"] as? Int == info["width"] as? Int)
+
+                // The result is the document, and is found by other jobs.
+                let body = try #require(
+                    try await cluster.client.send("HGET", .string(keys(ready)[1]), "body").bytes)
+                #expect(try JSONSerialization.jsonObject(with: Data(body)) as? NSDictionary == info)
+                try await cluster.submit(
+                    #"{"id":"b","source":"\#(source)","info":{},"width":9,"delivery":"inline","tags":["t"]}"#)
+                let again = try await cluster.events.terminal(of: "b")
+                #expect(again.origin == "memory" && again.key == keys(ready)[1])
+                #expect(again.variants[0]["info"] as? NSDictionary == info)
+                #expect(again.variants[0]["data"] as? String == Data(body).base64EncodedString())
+
+                // Analyses and the location have keys of their own.
+                try await cluster.submit(
+                    #"{"id":"c","source":"\#(source)","variants":[{"info":{"location":true}},{"info":true,"phash":true}]}"#
+                )
+                let others = try await cluster.events.terminal(of: "c")
+                #expect(Set(keys(others) + [keys(ready)[1]]).count == 3 && others.origin == "source-cache")
+                let hashed = try #require(others.variants[1]["info"] as? NSDictionary)
+                #expect((hashed["phash"] as? String)?.utf8.count == 16 && info["phash"] == nil)
+                #expect(origin.requests.count == 1)
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test func rendersOnlyMissingVariants() async throws {
         let origin = try SampleImages.origin()
         try await WorkerFixture.with { cluster in

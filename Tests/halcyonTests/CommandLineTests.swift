@@ -6,7 +6,7 @@ import Testing
 /// Commands that need no server: help, usage errors, keys, completions.
 @Suite struct CommandLineTests {
     static let commands = [
-        "dev", "worker", "submit", "get", "key", "events", "top", "render", "jobs", "cancel", "pause", "resume",
+        "dev", "worker", "submit", "get", "key", "events", "top", "render", "info", "jobs", "cancel", "pause", "resume",
         "purge",
         "trim", "topics create",
         "topics list", "dead list", "dead show", "dead replay", "doctor",
@@ -210,7 +210,8 @@ import Testing
             --scale-options fitCropsExcess --crop-rect 0.5,0,0.5,1 --interpolation-quality low --format webp \
             --position top --trim {"tolerance":3} --linear-light --before flip \
             --quality 70 --lossless --effort 3 --progressive --no-upscale --background #ff8800 --processor blackWhite \
-            --processor {"blur":{"radius":2}} --keep-metadata --keep-profile --frames 5 --blurhash --dominant-color --text
+            --processor {"blur":{"radius":2}} --keep-metadata --keep-profile --frames 5 --blurhash --dominant-color \
+            --palette --thumbhash --phash --text
             """
         let text = try await Executable.run(line.split(separator: " ").map(String.init)).expect(0).output
         #expect(
@@ -238,8 +239,13 @@ import Testing
                 frames=5
                 blurhash
                 dominant-color
+                palette
+                thumbhash
+                phash
 
                 """)
+        let facts = try await Executable.run(["key", "https://example.org/", "--info", "--phash", "--text"]).expect(0)
+        #expect(facts.output.hasSuffix("size=natural\nphash\ninfo\n\n"))
         let sizer = try await Executable.run([
             "key", "https://example.org/", "--sizer", "aspectScaleDownByHeight=60", "--text",
         ])

@@ -20,6 +20,34 @@ import Testing
         await folder.remove()
     }
 
+    @Test func printsFactsAboutALocalFile() async throws {
+        let run = try await Executable.run(["info", Samples.chelsea, "--json", "--phash", "--location"]).expect(0)
+        let facts = try #require(try run.json().first)
+        #expect(facts.at("width") == "451" && facts.at("height") == "300" && facts.at("format") == "jpeg")
+        #expect(facts.at("phash")?.utf8.count == 16)
+        let table = try await Executable.run(["info", Samples.chelsea, "--palette"]).expect(0).output
+        #expect(
+            table.contains("format                      jpeg\n") && table.contains("width                       451\n"))
+        #expect(table.split(separator: "\n").last?.wholeMatch(of: /palette +(#[0-9a-f]{6} ?)+/) != nil)
+        // Only the header is read.
+        let cut = try Data(contentsOf: URL(filePath: Samples.chelsea)).prefix(4000)
+        let folder = TemporaryFolder("info")
+        folder.write(cut, to: "cut.jpg")
+        let header = try await Executable.run(["info", "\(folder.path)/cut.jpg", "--json"]).expect(0)
+        #expect(try header.json().first?.at("truncated") == "true")
+        try await Executable.run(["info", "\(folder.path)/cut.jpg", "--palette"]).expect(1)
+        try await Executable.run(["info", "\(folder.path)/cut.jpg", "--palette", "--tolerance", "truncated"]).expect(0)
+        let refused = try await Executable.run(["info", "-"], input: "no image").expect(1)
+        #expect(refused.errors.contains("unsupported_format"))
+        // The same facts beside images of a job.
+        let job = #"{"variants": [{"width": 50}, {"info": true}]}"#
+        let both = try await Executable.run(
+            ["render", Samples.chelsea, "--job", "-", "--json", "-o", folder.path], input: job
+        ).expect(0)
+        #expect(try both.json()[1].at("info", "width") == "451")
+        await folder.remove()
+    }
+
     @Test(arguments: ["x.bmp", "a.png/x.heic", "x.", "x.jpg.gz"])
     func rejectsUnknownFileExtensions(file: String) async throws {
         // The extension is checked before the source is read, which does not exist.

@@ -140,6 +140,10 @@ type Variant struct {
 	BlurHash      string     `json:"blurhash"`
 	DominantColor string     `json:"dominantColor"`
 	Trim          *Rect      `json:"trim"`      // the part of the upright source that remained without margins, or nil
+	Palette       []string   `json:"palette"`
+	ThumbHash     []byte     `json:"thumbhash"`
+	PHash         string     `json:"phash"`
+	Info          *Info      `json:"info"`      // facts about the source, if the job asked for them
 	ExpiresAt     *time.Time `json:"expiresAt"` // nil if it is not stored
 	URL           string     `json:"url"`       // the public URL in the result store, or ""
 	Put           string     `json:"put"`       // the address to which the file was uploaded, or ""
@@ -152,6 +156,43 @@ type Rect struct {
 	Y      int `json:"y"`
 	Width  int `json:"width"`
 	Height int `json:"height"`
+// Info has facts about a source (docs/info.md).
+type Info struct {
+	Format        Format         `json:"format"`
+	MediaType     string         `json:"mediaType"`
+	Bytes         int64          `json:"bytes"`
+	Width         int            `json:"width"`  // pixels, after auto-rotation
+	Height        int            `json:"height"` // pixels, after auto-rotation
+	Orientation   int            `json:"orientation"`
+	Frames        int            `json:"frames"`   // of an animation, otherwise 0
+	Duration      int            `json:"duration"` // of an animation, in milliseconds
+	Loop          *int           `json:"loop"`     // how often the animation is played, 0 for ever; nil if it does not say so
+	Pages         int            `json:"pages"`    // of a PDF or TIFF, otherwise 0
+	ColorSpace    string         `json:"colorSpace"`
+	BitsPerSample int            `json:"bitsPerSample"`
+	Alpha         bool           `json:"alpha"`
+	Profile       *Profile       `json:"profile"` // nil without an ICC profile
+	Truncated     bool           `json:"truncated"`
+	EXIF          map[string]any `json:"exif"`
+	Location      *Location      `json:"location"` // nil if it is unknown or was not asked for
+	BlurHash      string         `json:"blurhash"`
+	DominantColor string         `json:"dominantColor"`
+	Palette       []string       `json:"palette"`
+	ThumbHash     []byte         `json:"thumbhash"`
+	PHash         string         `json:"phash"`
+}
+
+// Profile is an ICC profile.
+type Profile struct {
+	Name       string `json:"name"`
+	ColorSpace string `json:"colorSpace"`
+}
+
+// Location is a position in degrees of WGS 84.
+type Location struct {
+	Latitude  float64  `json:"latitude"`
+	Longitude float64  `json:"longitude"`
+	Altitude  *float64 `json:"altitude"` // meters; nil if it is unknown
 }
 
 // VariantFailure is a variant that could not be made.

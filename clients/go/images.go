@@ -2,6 +2,7 @@ package halcyon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -116,6 +117,26 @@ func (c *Client) Download(ctx context.Context, address string) ([]byte, error) {
 		return nil, stream.explain(err)
 	}
 	return data, nil
+}
+
+// Info returns facts about the source of a job with one request (docs/info.md). No image is rendered. The job may have
+// the fields that facts depend on, and those of caching. The key needs the scope "submit".
+func (c *Client) Info(ctx context.Context, job Job) (*Info, error) {
+	path, err := infoTarget(job)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.send(ctx, &request{
+		method: "GET", target: path, limit: c.config.MaximumImageBytes, wait: c.config.LongPollInterval,
+	})
+	if err != nil {
+		return nil, err
+	}
+	info := new(Info)
+	if err := json.Unmarshal(response.body, info); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrInvalidResponse, err)
+	}
+	return info, nil
 }
 
 // Render returns the image of a job with one request. A stored result is returned at once; otherwise the job is done with

@@ -125,9 +125,14 @@ type Output struct {
 	Frames int `json:"frames,omitempty"`
 	// Tolerance is the damage to a source that is tolerated.
 	Tolerance Tolerance `json:"tolerance,omitempty"`
-	// BlurHash and DominantColor are true if the event contains them.
+	// BlurHash, DominantColor, Palette, ThumbHash and PHash are true if the event contains them.
 	BlurHash      bool `json:"blurhash,omitempty"`
 	DominantColor bool `json:"dominantColor,omitempty"`
+	Palette       bool `json:"palette,omitempty"`
+	ThumbHash     bool `json:"thumbhash,omitempty"`
+	PHash         bool `json:"phash,omitempty"`
+	// Info requests facts about the source instead of an image.
+	Info *InfoOptions `json:"info,omitempty"`
 	// Reset has the JSON names of fields of the job that a variant does not inherit, but resets to the defaults.
 	Reset []string `json:"-"`
 }
@@ -140,6 +145,9 @@ type Trim struct {
 	Background string `json:"background,omitempty"`
 	// Fuzz is the share of the pixels of a row or a column that may differ in a margin, 0 to 0.5.
 	Fuzz float64 `json:"fuzz,omitempty"`
+// InfoOptions are the options of facts about a source.
+type InfoOptions struct {
+	Location bool `json:"location,omitempty"` // includes the location where the picture was taken
 }
 
 // Ptr returns a pointer to a value, for the optional fields of jobs.

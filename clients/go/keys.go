@@ -492,8 +492,26 @@ func cropText(output fields) string {
 	return text
 }
 
+// facts are the fields of an output on which facts about the source depend.
+var facts = []string{"tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash"}
+
 func variantText(output fields) string {
 	lines := []string{"halcyon-variant/1"}
+	info := output["info"]
+	hasInfo := info != nil && info != false
+	location := false
+	if hasInfo {
+		if info != true {
+			location = objectOf(info).bool("location", false)
+		}
+		all := output
+		output = fields{}
+		for _, name := range facts {
+			if all.has(name) {
+				output[name] = all[name]
+			}
+		}
+	}
 	add := func(condition bool, line string) {
 		if condition {
 			lines = append(lines, line)
@@ -532,6 +550,11 @@ func variantText(output fields) string {
 	add(output.has("tolerance"), "tolerance="+output.text("tolerance", ""))
 	add(output.bool("blurhash", false), "blurhash")
 	add(output.bool("dominantColor", false), "dominant-color")
+	add(output.bool("palette", false), "palette")
+	add(output.bool("thumbhash", false), "thumbhash")
+	add(output.bool("phash", false), "phash")
+	add(hasInfo && !location, "info")
+	add(hasInfo && location, "info=location")
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -55,6 +55,12 @@ func (c *Client) RenderURL(job Job) (string, error) {
 	return c.base.String() + path, err
 }
 
+// InfoURL returns the URL of facts about the source of a job, for requests with a key, or to be signed.
+func (c *Client) InfoURL(job Job) (string, error) {
+	path, err := infoTarget(job)
+	return c.base.String() + path, err
+}
+
 // ImageURL returns the URL of a stored result, for requests with a key, or to be signed.
 func (c *Client) ImageURL(key string) string { return c.base.String() + target(nil, "images", key) }
 
@@ -70,14 +76,41 @@ var renderParameters = []string{
 	"format", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "tolerance", "maxAge", "cache", "tenant", "tags", "priority",
 }
 
-func renderTarget(job Job) (string, error) {
+// infoParameters are the fields of jobs that /v1/info takes, in the order of URLs.
+var infoParameters = []string{
+	"source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "tolerance", "maxAge", "cache",
+	"tenant", "tags", "priority",
+}
+
+func infoTarget(job Job) (string, error) {
+	fields, err := jobFields(job)
+	if err != nil {
+		return "", err
+	}
+	if job.Info != nil && job.Info.Location {
+		fields["location"] = json.RawMessage("true")
+	}
+	delete(fields, "info")
+	query, err := queryOf(fields, infoParameters)
+	return target(query, "info"), err
+}
+
+func jobFields(job Job) (map[string]json.RawMessage, error) {
 	encoded, err := json.Marshal(job)
 	if err != nil {
-		return "", fmt.Errorf("halcyon: %w", err)
+		return nil, fmt.Errorf("halcyon: %w", err)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(encoded, &fields); err != nil {
-		return "", fmt.Errorf("halcyon: %w", err)
+		return nil, fmt.Errorf("halcyon: %w", err)
+	}
+	return fields, nil
+}
+
+func renderTarget(job Job) (string, error) {
+	fields, err := jobFields(job)
+	if err != nil {
+		return "", err
 	}
 	segments := []string{"render"}
 	if preset, exists := fields["preset"]; exists {
@@ -88,21 +121,30 @@ func renderTarget(job Job) (string, error) {
 		segments = append(segments, "preset", name)
 		delete(fields, "preset")
 	}
+	query, err := queryOf(fields, renderParameters)
+	if err != nil {
+		return "", err
+	}
+	return target(query, segments...), nil
+}
+
+// queryOf returns the fields as parameters of these names. Other fields are an error.
+func queryOf(fields map[string]json.RawMessage, names []string) (parameters, error) {
 	var query parameters
-	for _, name := range renderParameters {
+	for _, name := range names {
 		if value, exists := fields[name]; exists {
 			text, err := renderParameter(name, value)
 			if err != nil {
-				return "", fmt.Errorf("halcyon: %s: %w", name, err)
+				return query, fmt.Errorf("halcyon: %s: %w", name, err)
 			}
 			query.add(name, text)
 			delete(fields, name)
 		}
 	}
 	for name := range fields {
-		return "", fmt.Errorf("halcyon: a rendering cannot have the field %s", name)
+		return query, fmt.Errorf("halcyon: a rendering cannot have the field %s", name)
 	}
-	return target(query, segments...), nil
+	return query, nil
 }
 
 // renderParameter writes texts and numbers as they are, rectangles, points and tags as lists, and all else as JSON.

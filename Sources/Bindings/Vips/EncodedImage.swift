@@ -4,6 +4,8 @@ import CVips
 public struct EncodedImage: Sendable {
     /// The detected format.
     public let format: Format
+    /// The size of the file in bytes, as it was given.
+    public let fileSize: Int
     private let bytes: RetainedBlob
 
     /// Identifies the format from the first bytes, without libvips and without decoding. The array is retained, not
@@ -21,10 +23,11 @@ public struct EncodedImage: Sendable {
                 bytes.isEmpty ? "the file is empty" : "the bytes are not in an image format that may be loaded")
         }
         self.format = format
+        fileSize = bytes.count
         self.bytes = RetainedBlob(PNGChunks.withoutCompressedText(bytes))
     }
 
-    /// The size of the file in bytes.
+    /// The size of the retained bytes.
     public var count: Int { bytes.count }
 
     /// The bytes of the file.
@@ -51,11 +54,12 @@ public struct EncodedImage: Sendable {
     /// Formats other than JPEG are returned unchanged.
     public func forDecoding(keeping kept: MetadataPolicy) -> EncodedImage {
         guard format == .jpeg else { return self }
-        return EncodedImage(format, RetainedBlob(JPEGSegments.keeping(kept.union(.icc), in: content)))
+        return EncodedImage(format, fileSize, RetainedBlob(JPEGSegments.keeping(kept.union(.icc), in: content)))
     }
 
-    private init(_ format: Format, _ bytes: RetainedBlob) {
+    private init(_ format: Format, _ fileSize: Int, _ bytes: RetainedBlob) {
         self.format = format
+        self.fileSize = fileSize
         self.bytes = bytes
     }
 

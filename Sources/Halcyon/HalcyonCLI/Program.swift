@@ -59,7 +59,8 @@ enum Program {
     private static let subcommands: [any Subcommand.Type] = [
         DevCommand.self, WorkerCommand.self, GatewayCommand.self, SubmitCommand.self, GetCommand.self, KeyCommand.self,
         EventsCommand.self, TopCommand.self,
-        RenderCommand.self, JobsCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
+        RenderCommand.self, InfoCommand.self, JobsCommand.self, CancelCommand.self, PauseCommand.self,
+        ResumeCommand.self,
         PurgeCommand.self, TrimCommand.self, RerenderCommand.self,
     ]
     private static let groups = [

@@ -72,6 +72,11 @@ public struct Renderer: Sendable {
                 }
             }
         }
+        for (index, output) in plan.outputs.enumerated() where !output.variant.needsPixels {
+            images[index] = try progress.step(\.decode, .corruptImage) { _ in
+                try facts(output.variant, of: source, ImageAnalysis([], of: source.header))
+            }
+        }
         return RenderResult(
             sourceFormat: source.format, sourceSize: source.size, sourceIsTruncated: source.isTruncated,
             images: plan.outputs.indices.compactMap { images[$0] }, timings: progress.timings)
@@ -123,6 +128,7 @@ public struct Renderer: Sendable {
         let findings = try progress.step(\.process, .internal) { cancellation in
             try ImageAnalysis(variant.findings, of: picture)
         }
+        if variant.info != nil { return facts(variant, of: source, findings) }
         let body = try progress.step(\.encode, .internal) { cancellation in
             try output.ownFile(of: source)
                 ?? output.encoder.encode(try input.animation(of: frames), cancellation)
@@ -131,6 +137,14 @@ public struct Renderer: Sendable {
             body: body, format: output.format, size: picture.size,
             frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(body).description,
             blurhash: findings.blurhash, dominantColor: findings.dominantColor, content: content)
+            blurhash: findings.blurhash, dominantColor: findings.dominantColor, palette: findings.palette,
+            thumbhash: findings.thumbhash, phash: findings.phash)
+    }
+
+    /// Returns the facts about a source as a file.
+    private func facts(_ variant: Variant, of source: SourceImage, _ findings: ImageAnalysis) -> RenderedImage {
+        let body = ImageInfo(source, variant.info ?? InfoOptions(), findings).json
+        return RenderedImage(body: body, format: .json, size: source.size, sha256: SHA256.hash(body).description)
     }
 }
 
@@ -204,4 +218,10 @@ public struct RenderedImage: Sendable, Codable {
     public var dominantColor: String?
     /// The part of the upright source, after the processors before sizing, that remained after ``Sizing/trim``.
     public var content: PixelRect?
+    /// The most important colors as `#rrggbb`, if the variant requests them.
+    public var palette: [String]?
+    /// The ThumbHash as base64, if the variant requests it.
+    public var thumbhash: String?
+    /// The perceptual hash as 16 hexadecimal digits, if the variant requests it.
+    public var phash: String?
 }

@@ -56,6 +56,30 @@ extension HalcyonClient {
         return image
     }
 
+    /// Loads the facts about the source of a job with one request (`GET /v1/info`). No image is rendered. The key needs
+    /// the scope `submit`.
+    /// - Parameter job: A job with the fields on which facts depend (``ImageJob/Output/info``, `tolerance` and the
+    ///   findings) and those of caching.
+    /// - Throws: `HalcyonError`: `invalidRequest` for another job, and a problem with the failure code if the job
+    ///   failed; `CancellationError`.
+    public func info(_ job: ImageJob) async throws -> ImageEvent.SourceInfo {
+        var job = job
+        let location = job.output.info?.location
+        job.output.info = nil
+        guard var query = query(of: job, Self.infoParameters) else {
+            throw HalcyonError.invalidRequest("the job has fields that /v1/info does not accept")
+        }
+        if let location { query.append(("location", "\(location)")) }
+        var request = Request(path: ["info"], kind: .longPoll)
+        request.query = query
+        return try Self.decode(ImageEvent.SourceInfo.self, try await transport.send(request))
+    }
+
+    private static let infoParameters: Set = [
+        "source", "tenant", "priority", "tolerance", "maxAge", "cache", "tags", "blurhash", "dominantColor", "palette",
+        "thumbhash", "phash",
+    ]
+
     /// True if a job can be rendered with one request: it has one output, none of the fields that concern the job
     /// rather than the image (`id`, `headers`, `metadata` and so on), and fits into a URL.
     public func isRenderable(_ job: ImageJob) -> Bool { renderingQuery(of: job) != nil }
@@ -79,6 +103,10 @@ extension HalcyonClient {
     /// The query for the image of a job, in the order of the names, so that equal jobs have equal URLs; nil if it is
     /// too long or cannot describe the job.
     func renderingQuery(of job: ImageJob) -> [(name: String, value: String)]? {
+        query(of: job, Self.renderingParameters)
+    }
+
+    private func query(of job: ImageJob, _ names: Set<String>) -> [(name: String, value: String)]? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Numbers that JSON cannot express are refused when the job is submitted.
@@ -87,7 +115,7 @@ extension HalcyonClient {
         }
         var query: [(name: String, value: String)] = []
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
-            guard Self.renderingParameters.contains(name) else { return nil }
+            guard names.contains(name) else { return nil }
             if case .string(let text) = value {
                 query.append((name, text))
             } else {

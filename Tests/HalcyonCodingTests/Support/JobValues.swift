@@ -73,6 +73,8 @@ extension RandomJobs {
         ("keepProfile", [true, false, nil]), ("tolerance", ["strict", "truncated", nil]),
         ("upscale", [true, false, nil]), ("frames", [1, 65_535, 12.0, nil]),
         ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
+        ("palette", [true, false, nil]), ("thumbhash", [true, false, nil]), ("phash", [true, false, nil]),
+        ("info", [true, false, nil, [:], ["location": true], ["location": false], ["location": nil]]),
         (
             "headers",
             [
@@ -310,7 +312,9 @@ extension RandomJobs {
             "slot",
             ["", 7, .string(String(repeating: "s", count: 256)), .string(String(repeating: "s", count: 257)), ["a"]]
         ),
-        ("blurhash", ["4x3", 1]), ("dominantColor", [0, "#fff"]),
+        ("blurhash", ["4x3", 1]), ("dominantColor", [0, "#fff"]), ("palette", [8, [:]]), ("thumbhash", ["a", []]),
+        ("phash", [64, "dct"]),
+        ("info", [1, "yes", [], ["location": 1], ["exif": true], ["location": [:]], ["location": true, "a": 1]]),
         (
             "variants",
             [

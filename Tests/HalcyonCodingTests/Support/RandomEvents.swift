@@ -81,10 +81,18 @@ struct RandomEvents {
             sha256: String(repeating: "0a", count: 32),
             frames: maybe(count()), blurhash: maybe("LEHV6nWB2yk8pyo0adR*.7kCMdnj"), dominantColor: maybe("#8a6f5c"),
             trim: maybe(PixelRect(x: 0, y: 3, width: 7, height: 1)),
+            palette: maybe(["#8a6f5c", "#000000"]), thumbhash: maybe("XRgODZpwd4eBiIiHiHiIh3iACPeI"),
+            phash: maybe("9c2e63d1b04f5a78"), info: maybe(Array(Self.info.utf8)),
             source: SourceMetadata(
-                status: maybe(200), etag: maybe(text()), bytes: count(), format: pick(ImageFormat.allCases),
+                status: maybe(200), etag: maybe(text()), bytes: count(),
+                format: pick(ImageFormat.allCases.filter { $0 != .json }),
                 width: count(), height: count(), isTruncated: Bool.random(using: &generator)))
     }
+
+    private static let info =
+        #"{"format":"jpeg","mediaType":"image/jpeg","bytes":12,"width":4,"height":3,"orientation":6,"#
+        + #""colorSpace":"rgb","bitsPerSample":8,"alpha":false,"profile":{"name":"Display P3","colorSpace":"RGB"},"#
+        + #""exif":{"make":"Halcyon","iso":400,"flash":true},"location":{"latitude":-33.5,"longitude":151,"altitude":2}}"#
 
     private mutating func timings() -> Timings {
         var timings = Timings()

@@ -56,6 +56,44 @@ import Testing
         try await origin.stop()
     }
 
+    @Test func servesFactsAboutSources() async throws {
+        let origin = try Self.origin()
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                try await fixture.withGateway { (client: GatewayClient) async throws in
+                    func path(_ file: String, _ more: String = "") -> String {
+                        "/v1/info?source=\(PercentEncoding.encode(origin.url(file)))\(more)"
+                    }
+                    // Also for clients that accept no images.
+                    let first = try await client.send(.get, path("/a"), headers: ["Accept": "application/json"])
+                    #expect(first.status == 200 && first.headers["Content-Type"] == "application/json")
+                    #expect(first.headers["Cache-Control"]?.hasPrefix("public, max-age=") == true)
+                    #expect(first.json["format"] as? String == "jpeg" && first.json["phash"] == nil)
+                    let size = "\(first.json["width"] ?? "")x\(first.json["height"] ?? "")"
+                    #expect(first.headers["Halcyon-Image-Size"] == size)
+                    let tag = try #require(first.headers["ETag"])
+                    #expect(try await client.send(.get, path("/a"), headers: ["If-None-Match": tag]).status == 304)
+                    let hashed = try await client.send(.get, path("/a", "&phash=true&palette=true&location=true"))
+                    #expect((hashed.json["phash"] as? String)?.utf8.count == 16 && hashed.json["palette"] != nil)
+                    #expect(origin.requests.count == 1)
+
+                    let missing = try await client.send(.get, path("/missing"), headers: ["Accept": "image/*"])
+                    #expect(missing.status == 404 && missing.json["code"] as? String == "not_found", "no placeholder")
+                    #expect(try await client.send(.get, path("/broken")).status == 422)
+                    for (more, name) in [("&width=9", "width"), ("&exif=true", "exif"), ("&info=true", "info")] {
+                        let problem = try await client.send(.get, path("/a", more))
+                        #expect(problem.status == 400)
+                        #expect((problem.json["detail"] as? String)?.contains("unknown parameter \(name)") == true)
+                    }
+                    #expect(try await client.send(.get, path("/a", "&location=1")).status == 400)
+                    #expect(try await client.send(.get, path("/a", "&phash=yes")).status == 400)
+                    #expect(try await client.send(.get, "/v1/info").status == 400)
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
     /// Results of private sources are `private` in every response, so that no shared cache stores them. This includes
     /// sources behind a redirect that is `private`.
     @Test(arguments: ["private, max-age=600", "max-age=600, private=\"x\""])

@@ -37,6 +37,7 @@ import struct HalcyonCoding.Preset
         (output.quality, output.effort, output.frames) = (80, 4, 1)
         (output.lossless, output.progressive, output.stripMetadata, output.keepProfile) = (false, false, true, false)
         (output.blurhash, output.dominantColor, output.tolerance) = (true, true, .truncated)
+        (output.palette, output.thumbhash, output.phash, output.info) = (true, true, true, .init(location: true))
         var variant = ImageJob.Output()
         (variant.name, variant.sizer) = ("small", .aspectScaleDownByWidth(60))
         var natural = ImageJob.Output()

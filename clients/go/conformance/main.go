@@ -46,7 +46,7 @@ func main() {
 		{"submit", submit}, {"wait", wait}, {"submitAndWait", submitAndWait}, {"failureCodes", failureCodes},
 		{"invalidJob", invalidJob}, {"retryWithBackoff", retryWithBackoff}, {"timeout", timeout},
 		{"cancelWait", cancelWait}, {"cancelJob", cancelJob}, {"subscribe", subscribe},
-		{"subscribeResume", subscribeResume}, {"fetchStored", fetchStored}, {"fetchInline", fetchInline},
+		{"subscribeResume", subscribeResume}, {"info", info}, {"fetchStored", fetchStored}, {"fetchInline", fetchInline},
 		{"fetchOneRead", fetchOneRead}, {"fetchStoreURL", fetchStoreURL}, {"fetchPut", fetchPut},
 		{"batchOfJobs", batchOfJobs}, {"batchOfTemplate", batchOfTemplate}, {"batchFailures", batchFailures},
 		{"batchCancel", batchCancel}, {"batchRetry", batchRetry}, {"presetPut", presetPut}, {"presetJob", presetJob},
@@ -380,6 +380,20 @@ func subscribeResume(ctx context.Context) {
 	}, start))
 	defer again.Close()
 	expect(strings.HasPrefix(next(again).Job.ID, run), "other events")
+}
+
+func info(ctx context.Context) {
+	source := photograph("coffee.jpg", 0).Source
+	facts := must(client.Info(ctx, halcyon.Job{Source: source, Output: halcyon.Output{PHash: true}}))
+	ready := must(client.SubmitAndWait(ctx, halcyon.Job{Source: source, Output: halcyon.Output{PHash: true, Info: &halcyon.InfoOptions{}}}))
+	equal(ready.Variants[0].Info.PHash, facts.PHash)
+	equal(ready.Variants[0].Width, facts.Width)
+	equal(facts.Format, halcyon.JPEG)
+	equal(len(facts.PHash), 16)
+	located := must(client.Info(ctx, halcyon.Job{Source: source, Output: halcyon.Output{Info: &halcyon.InfoOptions{Location: true}}}))
+	equal(located.Location == nil, true)
+	_, err := client.Info(ctx, photograph("none.jpg", 0))
+	isError(err, halcyon.KindNotFound)
 }
 
 func fetchStored(ctx context.Context) {
@@ -741,6 +755,7 @@ var fullJob = halcyon.Job{
 		},
 		Format: halcyon.WebP, Quality: 80, Effort: halcyon.Ptr(4), Progressive: true, StripMetadata: halcyon.Ptr(false),
 		KeepProfile: true, Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
+		Palette: true, ThumbHash: true, PHash: true, Info: &halcyon.InfoOptions{Location: true},
 	},
 	Variants: []halcyon.Output{
 		{Name: "large", Width: 1600, Format: halcyon.AVIF, Trim: &halcyon.Trim{}},

@@ -98,6 +98,7 @@ final class Conformance {
         checks.put("cancelJob", Conformance::cancelJob);
         checks.put("subscribe", Conformance::subscribe);
         checks.put("subscribeResume", Conformance::subscribeResume);
+        checks.put("info", Conformance::info);
         checks.put("fetchStored", Conformance::fetchStored);
         checks.put("fetchInline", Conformance::fetchInline);
         checks.put("fetchOneRead", Conformance::fetchOneRead);
@@ -418,6 +419,17 @@ final class Conformance {
         }
     }
 
+    static void info() throws Exception {
+        Job job = Job.of(SOURCES + "/coffee.jpg").phash(true);
+        Map<String, Object> facts = HALCYON.info(job);
+        Event.Variant variant = HALCYON.submitAndWait(job.info(true)).variants().get(0);
+        equal(variant.info(), facts);
+        equal(facts.get("format"), "jpeg");
+        equal(facts.get("phash").toString().length(), 16);
+        equal(HALCYON.info(Job.of(SOURCES + "/coffee.jpg").infoWithLocation()).get("location"), null);
+        equal(problemOf(() -> HALCYON.info(Job.of(SOURCES + "/none.jpg"))), Kind.NOT_FOUND);
+    }
+
     static void fetchStored() throws Exception {
         Event.Ready ready = HALCYON.submitAndWait(photograph("coffee.jpg", 60));
         equal(verify(ready.variants().get(0), HALCYON.storedImage(ready.key())), 60);
@@ -660,7 +672,7 @@ final class Conformance {
             Processor.overlay(Source.of("https://example.org/frame.png"), 1).mode("softLight"),
             Processor.watermark(Source.of("file:///srv/logo.png"), ContentMode.LEFT, 2, null, 1, true).scale(0.5).offset(5, -6).mode("luminosity"))
         .format(Format.WEBP).quality(80).lossless(false).effort(4).progressive(true).stripMetadata(false).keepProfile(true).frames(1)
-        .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true)
+        .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true).palette(true).thumbhash(true).phash(true).infoWithLocation()
         .variants(
             Output.named("large").width(1600).format(Format.AVIF).trim(true), Output.named("small").sizer(Sizer.aspectScaleDownByWidth(400)).quality(60),
             Output.named("dot").gravity(Gravity.ATTENTION).cropRectInPixels(40, 30, 600, 400))

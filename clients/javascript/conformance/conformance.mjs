@@ -228,6 +228,17 @@ const behaviors = {
     return `${found.length} events over 2 connections`;
   },
 
+  async info() {
+    const facts = await client.info({ source: `${origin}/coffee.jpg`, phash: true });
+    const ready = await client.run({ source: `${origin}/coffee.jpg`, info: true, phash: true });
+    deepEqual(ready.variants[0].info, facts);
+    deepEqual([ready.variants[0].format, facts.format, facts.width], ["json", "jpeg", ready.variants[0].width]);
+    equal(facts.phash.length, 16);
+    equal((await client.info({ source: `${origin}/coffee.jpg`, info: { location: true } })).location, undefined);
+    equal((await problem(ProblemKind.notFound, () => client.info({ source: `${origin}/none.jpg` }))).status, 404);
+    return facts.phash;
+  },
+
   async fetchStored() {
     const ready = await client.run({ source: `${origin}/coffee.jpg`, width: 90, height: 60 });
     equal(ready.variants[0].data, undefined);

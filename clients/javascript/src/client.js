@@ -1,7 +1,7 @@
 import { ConnectionFailed, HalcyonError, InvalidResponse, JobCancelled, JobFailed, JobSuperseded, JobTimeout, NotDelivered, Problem } from "./errors.js";
 import { jittered, pause, Transport } from "./http.js";
 import { encodeJob } from "./jobs.js";
-import { eventsTarget, imageTarget, renderTarget } from "./urls.js";
+import { eventsTarget, imageTarget, infoTarget, renderTarget } from "./urls.js";
 
 /**
  * @typedef {import("./types.js").Job} Job
@@ -220,6 +220,16 @@ export class Client {
    */
   render(job, { signal } = {}) {
     return this.#transport.send(renderTarget(job), { signal, wait: this.#options.readTimeout });
+  }
+
+  /**
+   * Reads the facts about the source of a job from /v1/info. No image is rendered.
+   * @param {Job} job
+   * @param {RequestOptions} options
+   * @returns {Promise<import("./types.js").SourceInfo>}
+   */
+  info(job, { signal } = {}) {
+    return this.#json(infoTarget(job), { signal, wait: this.#options.readTimeout });
   }
 
   // Batches

@@ -13,7 +13,7 @@ export {
 export { encodeJob, jobTopic, sources } from "./jobs.js";
 export { resultKeys, sourceText, variantTexts } from "./keys.js";
 export { processors } from "./processors.js";
-export { eventsTarget, imageTarget, renderTarget, URLSigner } from "./urls.js";
+export { eventsTarget, imageTarget, infoTarget, renderTarget, URLSigner } from "./urls.js";
 
 /**
  * @typedef {import("./types.js").Job} Job

@@ -271,8 +271,13 @@ function gravity(fields, crops) {
   return point === "0.5,0.5" && !crops ? undefined : point;
 }
 
-/** @param {Fields} fields */
-function variant(fields) {
+// The fields of an output on which facts about the source depend.
+const FACTS = ["tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash"];
+
+/** @param {Fields} all */
+function variant(all) {
+  const info = all.info;
+  const fields = info ? Object.fromEntries(Object.entries(all).filter(([name]) => FACTS.includes(name))) : all;
   const rect = fields.cropRect ?? { x: 0, y: 0, width: 1, height: 1 };
   const sides = [rect.x, rect.y, rect.width, rect.height].map(exact);
   const isPixels = rect.unit === "pixels";
@@ -306,6 +311,10 @@ function variant(fields) {
     "tolerance" in fields && `tolerance=${fields.tolerance}`,
     fields.blurhash && "blurhash",
     fields.dominantColor && "dominant-color",
+    fields.palette && "palette",
+    fields.thumbhash && "thumbhash",
+    fields.phash && "phash",
+    info && (info.location ? "info=location" : "info"),
   ];
   return lines.filter(Boolean).map((line) => `${line}\n`).join("");
 }

@@ -145,6 +145,11 @@ export interface Picture {
   tolerance?: "strict" | "truncated";
   blurhash?: boolean;
   dominantColor?: boolean;
+  palette?: boolean;
+  thumbhash?: boolean;
+  phash?: boolean;
+  /** Facts about the source instead of an image. */
+  info?: boolean | { location?: boolean };
 }
 
 /** One of several images of a job. Fields that it does not set are those of the job. */
@@ -201,13 +206,41 @@ export interface JobReference {
   batch?: { id: string; index?: number };
 }
 
+/** Facts about a source (docs/info.md). */
+export interface SourceInfo {
+  format: string;
+  mediaType: string;
+  bytes: number;
+  /** The size in pixels, after auto-rotation. */
+  width: number;
+  height: number;
+  orientation: number;
+  frames?: number;
+  /** Milliseconds. */
+  duration?: number;
+  loop?: number;
+  pages?: number;
+  colorSpace: Open<"rgb" | "gray" | "cmyk" | "other">;
+  bitsPerSample?: number;
+  alpha: boolean;
+  profile?: { name?: string; colorSpace?: string };
+  truncated?: boolean;
+  exif?: Record<string, string | number | boolean>;
+  location?: { latitude: number; longitude: number; altitude?: number };
+  blurhash?: string;
+  dominantColor?: string;
+  palette?: string[];
+  thumbhash?: string;
+  phash?: string;
+}
+
 /** An image that a job has made. */
 export interface Variant {
   /** The key of the result. */
   key: string;
   width: number;
   height: number;
-  format: Open<Exclude<Format, "auto">>;
+  format: Open<Exclude<Format, "auto"> | "json">;
   /** The length of the file. */
   bytes: number;
   sha256: string;
@@ -217,6 +250,12 @@ export interface Variant {
   dominantColor?: string;
   /** The part of the upright source that remained when margins were removed, in pixels. */
   trim?: { x: number; y: number; width: number; height: number };
+  palette?: string[];
+  /** The ThumbHash in base64. */
+  thumbhash?: string;
+  phash?: string;
+  /** The facts about the source, if the job asked for them. */
+  info?: SourceInfo;
   expiresAt?: string;
   /** The public URL of the file in the result store. */
   url?: string;

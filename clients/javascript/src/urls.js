@@ -19,6 +19,16 @@ export function renderTarget(job) {
 }
 
 /**
+ * The path and query of /v1/info that returns the facts about the source of a job.
+ * @param {Job} job
+ */
+export function infoTarget({ info, ...fields }) {
+  const location = typeof info === "object" ? info.location : undefined;
+  const parts = Object.entries({ ...fields, location }).filter(([, value]) => value !== undefined);
+  return `/v1/info?${parts.map(([field, value]) => `${field}=${encodeURIComponent(parameter(field, value))}`).join("&")}`;
+}
+
+/**
  * The path of a stored result.
  * @param {string} key
  */
@@ -76,6 +86,15 @@ export class URLSigner {
    */
   render(job, validity) {
     return this.sign(renderTarget(job), validity);
+  }
+
+  /**
+   * The signed URL of the facts about the source of a job.
+   * @param {Job} job
+   * @param {Validity} [validity]
+   */
+  info(job, validity) {
+    return this.sign(infoTarget(job), validity);
   }
 
   /**

@@ -93,6 +93,13 @@ export class Client {
      */
     render(job: Job, { signal }?: RequestOptions): Promise<Blob>;
     /**
+     * Reads the facts about the source of a job from /v1/info. No image is rendered.
+     * @param {Job} job
+     * @param {RequestOptions} options
+     * @returns {Promise<import("./types.js").SourceInfo>}
+     */
+    info(job: Job, { signal }?: RequestOptions): Promise<import("./types.js").SourceInfo>;
+    /**
      * Submits jobs as a batch, or as a part of one. Invalid jobs are rejected, and reported in `problems`. Rejects with a `Problem` of the kind
      * `conflict` if the batch is closed or belongs to another key, and `bad-request` if no job is valid.
      * @param {Job[]} jobs

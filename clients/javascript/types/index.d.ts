@@ -21,4 +21,4 @@ export type Options = import("./types.js").Options;
 export { ConnectionFailed, FailureCode, HalcyonError, InvalidResponse, JobCancelled, JobFailed, JobSuperseded, JobTimeout, NotDelivered, Problem, ProblemKind, TooLarge } from "./errors.js";
 export { encodeJob, jobTopic, sources } from "./jobs.js";
 export { resultKeys, sourceText, variantTexts } from "./keys.js";
-export { eventsTarget, imageTarget, renderTarget, URLSigner } from "./urls.js";
+export { eventsTarget, imageTarget, infoTarget, renderTarget, URLSigner } from "./urls.js";

@@ -8,6 +8,11 @@
  */
 export function renderTarget(job: Job): string;
 /**
+ * The path and query of /v1/info that returns the facts about the source of a job.
+ * @param {Job} job
+ */
+export function infoTarget({ info, ...fields }: Job): string;
+/**
  * The path and query of the event stream with these filters.
  * @param {import("./types.js").EventFilters} filters
  */
@@ -40,6 +45,12 @@ export class URLSigner {
      * @param {Validity} [validity]
      */
     render(job: Job, validity?: Validity | undefined): string;
+    /**
+     * The signed URL of the facts about the source of a job.
+     * @param {Job} job
+     * @param {Validity} [validity]
+     */
+    info(job: Job, validity?: Validity | undefined): string;
     /**
      * The signed URL of a stored result.
      * @param {string} key

@@ -345,6 +345,18 @@ def subscribe_resume() -> str:
     return f"{len(ids)} events over 2 connections"
 
 
+@behavior("info")
+def info() -> str:
+    facts = client.info(Job(f"{SOURCES}/coffee.jpg", phash=True))
+    ready = client.run(Job(f"{SOURCES}/coffee.jpg", info=True, phash=True))
+    equal(ready.variants[0].info, facts)
+    equal((ready.variants[0].format, facts["format"], facts["width"]), ("json", "jpeg", ready.variants[0].width))
+    equal(len(facts["phash"]), 16)
+    equal(client.info(Job(f"{SOURCES}/coffee.jpg", info={"location": True})).get("location"), None)
+    raised(errors.NotFound, lambda: client.info(Job(f"{SOURCES}/none.jpg")))
+    return str(facts["phash"])
+
+
 @behavior("fetchStored")
 def fetch_stored() -> str:
     ready = client.run(Job(f"{SOURCES}/coffee.jpg", width=90, height=60))
@@ -634,7 +646,7 @@ def complete_job() -> Job:
             p.watermark("file:///srv/logo.png", "left", margin=2, scale=0.5, offset=(5, -6), opacity=1, mode="luminosity", tiled=True),
         ],
         format="webp", quality=80, lossless=False, effort=4, progressive=True, strip_metadata=False, keep_profile=True, frames=1,
-        tolerance="truncated", blurhash=True, dominant_color=True,
+        tolerance="truncated", blurhash=True, dominant_color=True, palette=True, thumbhash=True, phash=True, info={"location": True},
         variants=[
             Output(name="large", width=1600, format="avif", trim=True),
             Output(name="small", sizer=Sizer(aspect_scale_down_by_width=400), quality=60),

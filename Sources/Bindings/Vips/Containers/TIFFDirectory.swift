@@ -88,3 +88,128 @@ struct TIFFDirectory {
         return nil
     }
 }
+
+/// The fields of EXIF metadata (CIPA DC-008, section 4.6), which is laid out like a TIFF file.
+///
+/// The bytes may come from anywhere. Each directory has at most 512 entries, and directories are not followed further
+/// than from the first to those of the photograph and of the location, so that parsing takes bounded time.
+public struct EXIFFields: Sendable {
+    /// A directory of fields.
+    public enum Directory: Sendable, Hashable, CaseIterable {
+        /// The first directory, with the fields of TIFF.
+        case image
+        /// The fields of the photograph.
+        case photo
+        /// The fields of the location.
+        case location
+    }
+
+    /// The maximum length of a text, in bytes. Longer texts are cut.
+    public static let longestText = 256
+    /// The maximum number of numbers in a field. Others are ignored.
+    private static let mostNumbers = 16
+    private static let mostEntries = 512
+
+    private struct Entry: Sendable {
+        let type: Int
+        let count: Int
+        let position: Int
+    }
+
+    private let bytes: ArraySlice<UInt8>
+    private let isLittle: Bool
+    private var directories: [Directory: [Int: Entry]] = [:]
+
+    /// Parses the metadata, with or without the prefix `Exif` of a JPEG segment; nil if it is malformed.
+    public init?(_ data: [UInt8]) {
+        bytes = data.starts(with: Array("Exif\0\0".utf8)) ? data.dropFirst(6) : data[...]
+        isLittle = bytes.starts(with: "II".utf8)
+        guard isLittle || bytes.starts(with: "MM".utf8), unsigned(2, 2) == 42, let start = unsigned(4, 4) else {
+            return nil
+        }
+        directories[.image] = entries(at: start)
+        for (directory, pointer) in [(Directory.photo, 0x8769), (.location, 0x8825)] {
+            guard let start = numbers(pointer, in: .image).first, let place = Int(exactly: start) else { continue }
+            directories[directory] = entries(at: place)
+        }
+    }
+
+    /// Returns a text without control characters and surrounding spaces. Bytes that are not UTF-8 are replaced by
+    /// U+FFFD. nil for an empty or missing text.
+    public func text(_ tag: Int, in directory: Directory) -> String? {
+        guard let entry = directories[directory]?[tag], entry.type == 2 || entry.type == 129,
+            let range = range(entry.position, min(entry.count, Self.longestText))
+        else { return nil }
+        var text = String(decoding: bytes[range].prefix { $0 != 0 }, as: UTF8.self)
+        // The cut may have been inside a character.
+        if entry.count > Self.longestText, text.last == "\u{fffd}" { text.removeLast() }
+        let shown = text.unicodeScalars.filter { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) }
+        let trimmed = shown.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
+        return trimmed.isEmpty ? nil : String(String.UnicodeScalarView(trimmed))
+    }
+
+    /// Returns the numbers of a field; empty if it is missing, not numeric, or contains a fraction with the denominator
+    /// 0.
+    public func numbers(_ tag: Int, in directory: Directory) -> [Double] {
+        guard let entry = directories[directory]?[tag], entry.count <= Self.mostNumbers,
+            let size = Self.size(entry.type)
+        else { return [] }
+        var numbers: [Double] = []
+        for index in 0..<entry.count {
+            guard let number = number(entry.position + index * size, entry.type) else { return [] }
+            numbers.append(number)
+        }
+        return numbers
+    }
+
+    private func entries(at start: Int) -> [Int: Entry] {
+        var entries: [Int: Entry] = [:]
+        guard let count = unsigned(start, 2) else { return [:] }
+        for index in 0..<min(count, Self.mostEntries) {
+            let entry = start + 2 + index * 12
+            guard let tag = unsigned(entry, 2), let type = unsigned(entry + 2, 2), let count = unsigned(entry + 4, 4)
+            else { break }
+            let size = Self.size(type) ?? 1
+            // The value itself if it fits into four bytes, otherwise its position.
+            guard let position = count * size <= 4 ? entry + 8 : unsigned(entry + 8, 4) else { continue }
+            // Of fields with the same tag, the first one counts.
+            if entries[tag] == nil { entries[tag] = Entry(type: type, count: count, position: position) }
+        }
+        return entries
+    }
+
+    /// The size of a number of a type in bytes; nil for other types.
+    private static func size(_ type: Int) -> Int? {
+        switch type {
+        case 1, 6: 1
+        case 3, 8: 2
+        case 4, 9: 4
+        case 5, 10: 8
+        default: nil
+        }
+    }
+
+    private func number(_ position: Int, _ type: Int) -> Double? {
+        func integer(_ position: Int) -> Double? {
+            let size = type == 5 || type == 10 ? 4 : Self.size(type) ?? 1
+            guard let value = unsigned(position, size) else { return nil }
+            let isSigned = type == 6 || type >= 8
+            return Double(isSigned && value >= 1 << (size * 8 - 1) ? value - 1 << (size * 8) : value)
+        }
+        guard let first = integer(position) else { return nil }
+        guard type == 5 || type == 10 else { return first }
+        guard let second = integer(position + 4), second != 0 else { return nil }
+        return first / second
+    }
+
+    private func range(_ position: Int, _ count: Int) -> Range<Int>? {
+        guard position >= 0, count >= 0, position <= bytes.count - count else { return nil }
+        return bytes.startIndex + position..<bytes.startIndex + position + count
+    }
+
+    private func unsigned(_ position: Int, _ count: Int) -> Int? {
+        guard let range = range(position, count) else { return nil }
+        let value = bytes[range]
+        return isLittle ? value.reversed().reduce(0) { $0 << 8 | Int($1) } : value.reduce(0) { $0 << 8 | Int($1) }
+    }
+}

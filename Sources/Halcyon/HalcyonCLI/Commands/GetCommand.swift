@@ -102,7 +102,12 @@ enum GetCommand: Subcommand {
             }
             return
         }
-        let findings = [facts.frames.map { "\($0) frames" }, facts.blurhash, facts.dominantColor].compactMap(\.self)
+        let palette = facts.palette?.joined(separator: " ")
+        let all: [String?] = [
+            facts.frames.map { "\($0) frames" }, facts.blurhash, facts.dominantColor, palette, facts.thumbhash,
+            facts.phash,
+        ]
+        let findings = all.compactMap(\.self)
         let target = file.map { ", in \($0)" } ?? "; -o FILE writes it"
         Console.print(
             """

@@ -12,10 +12,15 @@ enum SizingOptions {
             override its fields and are the defaults of its variants.
             """)
 
-    private static let source: [FieldOption] = [
-        FieldOption(
-            "preset", .text, as: "NAME",
-            help: "The preset of the job, from the settings or registered with `halcyon preset put`."),
+    private static let source: [FieldOption] =
+        [
+            FieldOption(
+                "preset", .text, as: "NAME",
+                help: "The preset of the job, from the settings or registered with `halcyon preset put`.")
+        ] + request
+
+    /// The options for loading and reading the source.
+    private static let request: [FieldOption] = [
         FieldOption(
             repeatedMember: "header", of: "headers", .header, as: "NAME:VALUE",
             help: "Add a header to the HTTP requests for the source. Repeatable."),
@@ -72,6 +77,23 @@ enum SizingOptions {
             help: "The color around and behind the image: a CSS color such as white or #ff8800."),
     ]
 
+    /// The options for analyses of the image.
+    private static let findings: [FieldOption] = [
+        FieldOption(flag: "blurhash", help: "Compute the BlurHash of the output."),
+        FieldOption(flag: "dominant-color", help: "Compute the dominant color of the output."),
+        FieldOption(flag: "palette", help: "Compute the most important colors of the output."),
+        FieldOption(flag: "thumbhash", help: "Compute the ThumbHash of the output."),
+        FieldOption(flag: "phash", help: "Compute the perceptual hash (pHash) of the output."),
+    ]
+
+    /// The options of `info`.
+    static let facts =
+        request + findings + [
+            FieldOption(
+                flag: "location", field: "info", member: "location",
+                help: "Include the location where the picture was taken.")
+        ]
+
     private static let output: [FieldOption] = [
         FieldOption(
             repeated: "before", field: "before", .processor, as: "PROCESSOR",
@@ -95,12 +117,15 @@ enum SizingOptions {
             flag: "keep-profile", help: "Keep the colors and ICC profile of the source instead of sRGB."),
         FieldOption(
             "frames", .integer(), as: "N", help: "Maximum number of animation frames. 1 makes a still image."),
-        FieldOption(flag: "blurhash", help: "Compute the BlurHash of the output."),
-        FieldOption(flag: "dominant-color", help: "Compute the dominant color of the output."),
     ]
 
     static let groups = [
-        FieldOptionGroup("Source", source), FieldOptionGroup("Sizing", sizing), FieldOptionGroup("Output", output),
+        FieldOptionGroup("Source", source), FieldOptionGroup("Sizing", sizing),
+        FieldOptionGroup(
+            "Output",
+            output + findings + [
+                FieldOption(flag: "info", help: "Report facts about the source as JSON instead of rendering it.")
+            ]),
     ]
 
     static let fields = groups.fields

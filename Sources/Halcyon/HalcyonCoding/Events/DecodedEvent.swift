@@ -27,6 +27,14 @@ public struct DecodedEvent: Sendable {
         public let dominantColor: String?
         /// The part of the source that remained when margins were removed, if the job requested it.
         public let trim: PixelRect?
+        /// The most important colors, if the job requested them.
+        public let palette: [String]?
+        /// The ThumbHash as base64, if the job requested it.
+        public let thumbhash: String?
+        /// The perceptual hash, if the job requested it.
+        public let phash: String?
+        /// The facts about the source as a JSON object, if the job requested them.
+        public let info: [UInt8]?
         /// The address to which the file was uploaded, without secrets; nil if it was not uploaded.
         public let uploadedTo: String?
         /// The file, if the event contains it.
@@ -194,6 +202,15 @@ extension DecodedEvent.Output {
         dominantColor = variant.text("dominantColor")
         // A malformed rectangle of another version counts as none.
         trim = variant.member("trim").flatMap { try? PixelRect($0) }
+        palette = variant.member("palette").flatMap { list in
+            var colors: [String] = []
+            // Events of later releases may have another type here; they have no palette then.
+            let isList = (try? list.forEachElement { colors.append($0.asString ?? "") }) != nil
+            return isList ? colors : nil
+        }
+        thumbhash = variant.text("thumbhash")
+        phash = variant.text("phash")
+        info = variant.member("info")?.bytes
         uploadedTo = variant.text("put")
         data = variant.text("data").flatMap(Base64.decode)
     }

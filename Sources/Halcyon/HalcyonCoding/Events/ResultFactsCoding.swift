@@ -24,6 +24,13 @@ extension ResultMetadata: JSONWritable {
         writer.member("blurhash", blurhash)
         writer.member("dominantColor", dominantColor)
         writer.member("trim", trim)
+        writer.member("palette", palette)
+        writer.member("thumbhash", thumbhash)
+        writer.member("phash", phash)
+        if let info {
+            writer.name("info")
+            writer.raw(info)
+        }
     }
 
     /// Decodes the format of ``write(to:)``.
@@ -39,6 +46,8 @@ extension ResultMetadata: JSONWritable {
             sha256: try value.required("sha256", text), frames: try value.optional("frames", wholeNumber),
             blurhash: try value.optional("blurhash", text), dominantColor: try value.optional("dominantColor", text),
             trim: try value.optional("trim", PixelRect.init),
+            palette: try value.optional("palette", texts), thumbhash: try value.optional("thumbhash", text),
+            phash: try value.optional("phash", text), info: value.member("info")?.bytes,
             source: try value.required("source", SourceMetadata.init),
             isPrivate: try value.optional("private", flag) ?? false)
     }
@@ -88,6 +97,11 @@ extension SourceMetadata: JSONWritable {
 private func flag(_ value: JSONElement) throws(JSONError) -> Bool { try value.bool() }
 private func wholeNumber(_ value: JSONElement) throws(JSONError) -> Int { Int(try value.integer(in: 0...Int64.max)) }
 private func text(_ value: JSONElement) throws(JSONError) -> String { try value.string() }
+private func texts(_ value: JSONElement) throws(JSONError) -> [String] {
+    var texts: [String] = []
+    try value.forEachElement { text throws(JSONError) in texts.append(try text.string()) }
+    return texts
+}
 private func imageFormat(_ value: JSONElement) throws(JSONError) -> ImageFormat {
     try value.choice(of: ImageFormat.allCases)
 }

@@ -152,6 +152,25 @@ extension Gravity {
     }
 }
 
+extension InfoOptions {
+    /// Decodes the field `info`: true, false or an object with options.
+    /// - Returns: nil for false.
+    static func given(_ value: JSONElement) throws(JSONError) -> InfoOptions? {
+        guard value.kind != .bool else { return try value.bool() ? InfoOptions() : nil }
+        guard value.kind == .object else {
+            throw JSONError(.wrongType, "expected true, false or an object such as {\"location\": true}")
+        }
+        var options = InfoOptions()
+        try value.forEachGiven { name, value throws(JSONError) in
+            switch name {
+            case "location": options.location = try value.bool()
+            default: throw JSONError(.unknown, "unknown option of info; expected location")
+            }
+        }
+        return options
+    }
+}
+
 extension OutputOptions {
     /// Decodes an output format; nil for `auto`.
     static func format(_ value: JSONElement) throws(JSONError) -> ImageFormat? {

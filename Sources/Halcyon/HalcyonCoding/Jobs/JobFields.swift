@@ -124,6 +124,8 @@ struct JobFields {
             throw error.within("delivery")
         }
         var fallback = try fallback.source(standard: reader.fallback, delivery)
+        // The facts about another picture would be misleading, unless the job asks for them.
+        if case .standard = self.fallback, variants.allSatisfy({ $0.info != nil }) { fallback = nil }
         try checkRefresh()
         if isPrefetch {
             try checkPrefetch(delivery)

@@ -25,6 +25,7 @@ struct VariantFields {
     private var tolerance: Tolerance?
     private var output = OutputOptions()
     private var findings: Set<AnalysisKind> = []
+    private var info: InfoOptions?
 
     /// The longest side that any of the formats supports, in pixels.
     static let longestSide = 65_535.0
@@ -66,6 +67,10 @@ struct VariantFields {
         case "tolerance": tolerance = try isNull ? nil : value.choice(of: Tolerance.allCases)
         case "blurhash": find(.blurhash, try isNull ? false : value.bool())
         case "dominantColor": find(.dominantColor, try isNull ? false : value.bool())
+        case "palette": find(.palette, try isNull ? false : value.bool())
+        case "thumbhash": find(.thumbhash, try isNull ? false : value.bool())
+        case "phash": find(.phash, try isNull ? false : value.bool())
+        case "info": info = try isNull ? nil : InfoOptions.given(value)
         default: return false
         }
         return true
@@ -94,6 +99,15 @@ struct VariantFields {
             background: background, before: try before?.scaled(by: screenScale, reader, "before") ?? [],
             processors: try processors?.scaled(by: screenScale, reader, "processors") ?? [], tolerance: tolerance,
             output: output, findings: findings)
+            goal: try goal(), cropRect: cropRect, screenScale: screenScale, gravity: gravity, upscale: upscale)
+        let variant = Variant(
+            sizing: sizing, interpolationQuality: interpolationQuality, background: background,
+            processors: try processors?.scaled(by: screenScale, reader) ?? [], tolerance: tolerance,
+            output: output, findings: findings, info: info)
+        guard let info else { return variant }
+        // No image is rendered, so its fields have no effect.
+        return Variant(
+            sizing: Sizing(goal: .sizer(.natural)), tolerance: tolerance, findings: findings, info: info)
     }
 
     /// Checks that a sizer is not combined with a width or height.

@@ -25,12 +25,18 @@ struct RenderQuery {
         "linearLight", "before", "processors", "quality", "lossless", "effort", "progressive", "stripMetadata",
         "keepProfile", "frames", "maxAge", "cache", "tags", "fallback",
     ]
+    /// The parameters of a request for facts.
+    static let facts = texts.intersection(["tenant", "priority", "tolerance"])
+        .union(["source", "maxAge", "cache", "tags"]).union(findings)
+    private static let findings = Set(AnalysisKind.allCases.map(\.rawValue))
     /// Parameters of signed URLs, which do not describe the image (``URLSigner``).
     static let others: Set = ["signature", "expires", "keyId"]
 
-    /// - Parameter preset: The preset in the path of the URL; nil if there is none.
+    /// - Parameters:
+    ///   - preset: The preset in the path of the URL; nil if there is none.
+    ///   - isInfo: True if the job reports facts about the source instead of rendering an image.
     /// - Throws: ``Problem`` that names the invalid parameter.
-    init(_ items: [HTTPServer.QueryItem], preset: String? = nil) throws(Problem) {
+    init(_ items: [HTTPServer.QueryItem], preset: String? = nil, isInfo: Bool = false) throws(Problem) {
         var (draft, wait, seen): (JobBuilder, WaitParameter?, Set<String>) = (JobBuilder(), nil, [])
         if let preset {
             draft.set("preset", preset)
@@ -41,6 +47,13 @@ struct RenderQuery {
             switch item.name {
             case "wait": wait = try WaitParameter(item.value)
             case _ where Self.others.contains(item.name): continue
+            case "location" where isInfo: draft.set("info", "location", Self.json(item))
+            case _ where isInfo && !Self.facts.contains(item.name):
+                throw Problem(
+                    .badRequest,
+                    "unknown parameter \(item.name); expected wait, location or one of "
+                        + Self.facts.sorted().joined(separator: ", "))
+            case _ where isInfo && Self.findings.contains(item.name): draft[item.name] = Self.json(item)
             case _ where Self.texts.contains(item.name): draft.set(item.name, item.value)
             case _ where Self.values.contains(item.name): draft[item.name] = Self.json(item)
             default:
@@ -49,6 +62,11 @@ struct RenderQuery {
             }
         }
         guard seen.contains("source") else { throw Problem(.badRequest, "missing parameter source") }
+        if isInfo {
+            if draft["info"] == nil { draft.set("info", true) }
+            // The facts about another picture would be misleading.
+            draft.set("fallback", false)
+        }
         self.draft = draft
         self.wait = wait
     }

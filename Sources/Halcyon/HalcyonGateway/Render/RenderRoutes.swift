@@ -5,7 +5,7 @@ import HalcyonModel
 import Kafka
 
 /// Serves `GET /v1/render` and `GET /v1/render/preset/{name}`: the image that the URL describes, rendered unless it is
-/// stored already.
+/// stored already, and `GET /v1/info`: facts about a source.
 struct RenderRoutes: Sendable {
     let submitter: JobSubmitter
     let feed: EventFeed
@@ -17,7 +17,13 @@ struct RenderRoutes: Sendable {
     var all: [Route] {
         ["/v1/render", "/v1/render/preset/{name}"].map {
             Route("GET", $0, for: .submit, acceptsSignature: true, startsJobs: true, answer: render)
-        }
+        } + [Route("GET", "/v1/info", for: .submit, acceptsSignature: true, startsJobs: true, answer: info)]
+    }
+
+    private func info(_ call: RequestContext) async throws -> HTTPServer.Response {
+        let query = try RenderQuery(call.request.query, isInfo: true)
+        let request = RenderRequest(draft: query.draft, wait: query.wait, formats: [])
+        return try await image(of: try await prepare(request, AcceptHeader(nil)), request, call)
     }
 
     private func render(_ call: RequestContext) async throws -> HTTPServer.Response {

@@ -1,16 +1,30 @@
 import Glibc
 import HalcyonModel
+import Hashing
 import Vips
 
 /// The results of analyzing an output.
 struct ImageAnalysis {
     var blurhash: String?
     var dominantColor: String?
+    var palette: [String]?
+    var thumbhash: String?
+    var phash: String?
 
-    /// Analyzes a small copy of the image, of at most 64 pixels per side, without alpha.
+    /// Analyzes small copies of the image. All are without alpha and at most 64 pixels per side, except that for the
+    /// ThumbHash.
     init(_ wanted: Set<AnalysisKind>, of image: Image) throws(VipsError) {
         guard !wanted.isEmpty else { return }
-        let small = try image.flattened(onto: .white).withTimeout(64).inColour()
+        if wanted.contains(.thumbhash) {
+            let small = try image.fitting(ThumbHash.longestSide, .low).inColour()
+            thumbhash = Base64.encode(
+                ThumbHash.bytes(
+                    of: try small.pixels(), width: small.width, height: small.height, bands: small.bands))
+        }
+        let opaque = try image.flattened(onto: .white)
+        if wanted.contains(.phash) { phash = PerceptualHash.text(of: try opaque.squared(PerceptualHash.side).pixels()) }
+        guard !wanted.isDisjoint(with: [.blurhash, .dominantColor, .palette]) else { return }
+        let small = try opaque.fitting(64).inColour()
         let (pixels, width, height) = (try small.pixels(), small.width, small.height)
         if wanted.contains(.blurhash) {
             // Four components along the longer side and three along the other, as the authors of BlurHash recommend.
@@ -20,16 +34,29 @@ struct ImageAnalysis {
         if wanted.contains(.dominantColor) {
             dominantColor = String(DominantColor.color(of: pixels).hexadecimal.prefix(7))
         }
+        if wanted.contains(.palette) {
+            palette = Palette.colors(of: pixels).map { String($0.hexadecimal.prefix(7)) }
+        }
     }
 }
 
 extension Image {
-    fileprivate func withTimeout(_ side: Int) throws(VipsError) -> Image {
+    /// Returns a copy whose longer side is at most `side` pixels.
+    /// - Parameter quality: The interpolation of an image with alpha; nil for one without.
+    fileprivate func fitting(_ side: Int, _ quality: InterpolationQuality? = nil) throws(VipsError) -> Image {
         let scale = Double(side) / Double(max(width, height))
         guard scale < 1 else { return self }
         // Neither side may become empty.
         let (across, down) = (max(scale, 1 / Double(width)), max(scale, 1 / Double(height)))
+        if let quality { return try scaled(across, down, quality) }
         return try calling("resize", ["scale": .double(across), "vscale": .double(down), "kernel": "linear"])
+    }
+
+    /// Returns a copy with three bands and sides of `side` pixels.
+    fileprivate func squared(_ side: Int) throws(VipsError) -> Image {
+        let (across, down) = (Double(side) / Double(width), Double(side) / Double(height))
+        return try calling("resize", ["scale": .double(across), "vscale": .double(down), "kernel": "lanczos3"])
+            .inColour()
     }
 }
 
@@ -109,5 +136,214 @@ enum BlurHash {
             rest /= 83
         }
         return String(decoding: digits.reversed(), as: UTF8.self)
+    }
+}
+
+/// The most important colors of an image.
+enum Palette {
+    /// The maximum number of colors.
+    static let mostColors = 8
+    /// The mean squared distance of pixels from their color below which no further color is added.
+    private static let smallestError = 12.0
+
+    private struct Cluster {
+        var colors: [SIMD3<Double>]
+        var mean: SIMD3<Double>
+        /// The sum of the squared distances from the mean, per channel.
+        var error: SIMD3<Double>
+
+        init(_ colors: [SIMD3<Double>]) {
+            self.colors = colors
+            let mean = colors.reduce(.zero, +) / Double(max(1, colors.count))
+            self.mean = mean
+            error = colors.reduce(into: .zero) { $0 += ($1 - mean) * ($1 - mean) }
+        }
+
+        /// The two halves on both sides of the mean, along the channel that varies most.
+        var halves: [Cluster] {
+            let channel = (0..<3).max { error[$0] < error[$1] } ?? 0
+            let isLow = { (color: SIMD3<Double>) in color[channel] <= mean[channel] }
+            return [Cluster(colors.filter(isLow)), Cluster(colors.filter { !isLow($0) })]
+        }
+    }
+
+    /// Returns the colors, the most frequent one first: a median cut that divides the cluster with the largest error,
+    /// followed by four rounds of k-means.
+    ///
+    /// - Parameter pixels: The red, green and blue samples of each pixel, 0 to 255; at least one pixel.
+    static func colors(of pixels: [UInt8]) -> [CSSColor] {
+        let all = stride(from: 0, to: pixels.count - 2, by: 3).map {
+            SIMD3(Double(pixels[$0]), Double(pixels[$0 + 1]), Double(pixels[$0 + 2]))
+        }
+        var clusters = [Cluster(all)]
+        while clusters.count < mostColors {
+            let worst = clusters.indices.max { clusters[$0].error.sum() < clusters[$1].error.sum() } ?? 0
+            let cluster = clusters[worst]
+            guard cluster.error.sum() > smallestError * Double(cluster.colors.count) else { break }
+            clusters.replaceSubrange(worst...worst, with: cluster.halves)
+        }
+        for _ in 0..<4 {
+            var members = [[SIMD3<Double>]](repeating: [], count: clusters.count)
+            for color in all {
+                var (nearest, least) = (0, Double.infinity)
+                for (index, cluster) in clusters.enumerated() {
+                    let difference = color - cluster.mean
+                    let distance = (difference * difference).sum()
+                    if distance < least { (nearest, least) = (index, distance) }
+                }
+                members[nearest].append(color)
+            }
+            clusters = members.filter { !$0.isEmpty }.map { Cluster($0) }
+        }
+        let ranked = clusters.map { cluster in
+            (count: cluster.colors.count, color: CSSColor(cluster.mean))
+        }
+        return ranked.sorted { ($0.count, $1.color.hexadecimal) > ($1.count, $0.color.hexadecimal) }.map(\.color)
+    }
+}
+
+extension CSSColor {
+    fileprivate init(_ channels: SIMD3<Double>) {
+        func byte(_ value: Double) -> UInt8 { UInt8(max(0, min(255, value.rounded()))) }
+        self.init(red: byte(channels.x), green: byte(channels.y), blue: byte(channels.z))
+    }
+}
+
+/// Cosine transforms of samples in rows.
+private struct CosineTransform {
+    let samples: [Double]
+    let width: Int
+    let height: Int
+
+    /// Returns the mean product of the samples with the basis function of these frequencies.
+    func factor(_ x: Int, _ y: Int, _ columns: [[Double]], _ rows: [[Double]]) -> Double {
+        var sum = 0.0
+        for row in 0..<height {
+            var line = 0.0
+            for column in 0..<width { line += samples[row * width + column] * columns[x][column] }
+            sum += line * rows[y][row]
+        }
+        return sum / Double(width * height)
+    }
+
+    /// Returns the cosines of the lowest `count` frequencies at the centers of `side` samples.
+    static func cosines(_ count: Int, _ side: Int) -> [[Double]] {
+        (0..<count).map { frequency in
+            (0..<side).map { cos(.pi / Double(side) * Double(frequency) * (Double($0) + 0.5)) }
+        }
+    }
+}
+
+/// The perceptual hash of an image: a bit for each of its lowest frequencies that is above their median. The bits are
+/// those of `phash` of the Python package imagehash.
+enum PerceptualHash {
+    /// The side of the square that is transformed, in pixels.
+    static let side = 32
+    private static let frequencies = 8
+
+    /// - Parameter pixels: The red, green and blue samples of ``side`` × ``side`` pixels.
+    static func text(of pixels: [UInt8]) -> String {
+        let luma: [Double] = stride(from: 0, to: pixels.count - 2, by: 3).map { index in
+            let (red, green, blue) = (Double(pixels[index]), Double(pixels[index + 1]), Double(pixels[index + 2]))
+            return 0.299 * red + 0.587 * green + 0.114 * blue
+        }
+        let transform = CosineTransform(samples: luma, width: side, height: side)
+        let cosines = CosineTransform.cosines(frequencies, side)
+        // Rounded, so that the rounding errors of a plain image do not become bits.
+        let factors: [Double] = (0..<frequencies * frequencies).map { index in
+            let (x, y) = (index % frequencies, index / frequencies)
+            return (transform.factor(x, y, cosines, cosines) * 1e6).rounded()
+        }
+        let sorted = factors.sorted()
+        let median = (sorted[sorted.count / 2 - 1] + sorted[sorted.count / 2]) / 2
+        let bits = factors.reduce(UInt64(0)) { bits, factor in bits << 1 | (factor > median ? 1 : 0) }
+        let digits = String(bits, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+}
+
+/// The ThumbHash of an image (https://evanw.github.io/thumbhash/): its lowest frequencies of luminance, two color
+/// differences and alpha, with its aspect ratio, in about 25 bytes.
+enum ThumbHash {
+    /// The maximum length of a side, in pixels.
+    static let longestSide = 100
+
+    private struct Channel {
+        let constant: Double
+        let scale: Double
+        /// The other factors from 0 to 1, in the order of the hash.
+        let factors: [Double]
+
+        init(_ samples: [Double], _ width: Int, _ height: Int, _ across: Int, _ down: Int) {
+            let transform = CosineTransform(samples: samples, width: width, height: height)
+            let columns = CosineTransform.cosines(across, width)
+            let rows = CosineTransform.cosines(down, height)
+            var (constant, others): (Double, [Double]) = (0, [])
+            for y in 0..<down {
+                // A triangle of the lowest frequencies.
+                for x in 0..<across where x * down < across * (down - y) {
+                    // Rounded, so that the hash of a plain image does not consist of rounding errors.
+                    let factor = (transform.factor(x, y, columns, rows) * 1e9).rounded() / 1e9
+                    if x == 0, y == 0 { constant = factor } else { others.append(factor) }
+                }
+            }
+            let scale = others.map(abs).max() ?? 0
+            self.constant = constant
+            self.scale = scale
+            factors = others.map { scale > 0 ? 0.5 + 0.5 / scale * $0 : 0 }
+        }
+    }
+
+    /// - Parameters:
+    ///   - pixels: The samples of each pixel, 0 to 255, row by row.
+    ///   - width: The number of columns, at most ``longestSide``.
+    ///   - height: The number of rows, at most ``longestSide``.
+    ///   - bands: 3 for red, green and blue, 4 with alpha.
+    static func bytes(of pixels: [UInt8], width: Int, height: Int, bands: Int) -> [UInt8] {
+        let colors: [SIMD4<Double>] = stride(from: 0, to: pixels.count, by: bands).map { index in
+            let (red, green, blue) = (Double(pixels[index]), Double(pixels[index + 1]), Double(pixels[index + 2]))
+            return SIMD4(red, green, blue, bands == 4 ? Double(pixels[index + 3]) : 255) / 255
+        }
+        var (opacity, sum) = (0.0, SIMD4<Double>.zero)
+        for color in colors {
+            opacity += color.w
+            sum += color * color.w
+        }
+        let hasAlpha = opacity < Double(width * height)
+        let mean = opacity > 0 ? sum / opacity : .zero
+        var (luminance, yellow, red): ([Double], [Double], [Double]) = ([], [], [])
+        for color in colors {
+            let shown = mean * (1 - color.w) + color * color.w
+            luminance.append((shown.x + shown.y + shown.z) / 3)
+            yellow.append((shown.x + shown.y) / 2 - shown.z)
+            red.append(shown.x - shown.y)
+        }
+        // Fewer frequencies of luminance leave room for those of alpha.
+        let limit = hasAlpha ? 5.0 : 7.0
+        let longest = Double(max(width, height))
+        let across = max(1, Int((limit * Double(width) / longest).rounded()))
+        let down = max(1, Int((limit * Double(height) / longest).rounded()))
+        let l = Channel(luminance, width, height, max(3, across), max(3, down))
+        let p = Channel(yellow, width, height, 3, 3)
+        let q = Channel(red, width, height, 3, 3)
+        let isLandscape = width > height
+        func level(_ value: Double, _ most: Double) -> Int { Int((value * most).rounded()) }
+        func balance(_ value: Double) -> Int { Int((31.5 + 31.5 * value).rounded()) }
+        var first = level(l.constant, 63) | balance(p.constant) << 6 | balance(q.constant) << 12
+        first |= level(l.scale, 31) << 18 | (hasAlpha ? 1 << 23 : 0)
+        var second = (isLandscape ? down : across) | level(p.scale, 63) << 3 | level(q.scale, 63) << 9
+        second |= isLandscape ? 1 << 15 : 0
+        var bytes = [first, first >> 8, first >> 16, second, second >> 8].map { UInt8($0 & 0xff) }
+        var channels = [l, p, q]
+        if hasAlpha {
+            let a = Channel(colors.map { $0.w }, width, height, 5, 5)
+            bytes.append(UInt8(level(a.constant, 15) | level(a.scale, 15) << 4))
+            channels.append(a)
+        }
+        let nibbles = channels.flatMap { $0.factors }.map { UInt8(level($0, 15)) }
+        for index in stride(from: 0, to: nibbles.count, by: 2) {
+            bytes.append(nibbles[index] | (index + 1 < nibbles.count ? nibbles[index + 1] << 4 : 0))
+        }
+        return bytes
     }
 }

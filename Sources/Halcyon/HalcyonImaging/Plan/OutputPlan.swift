@@ -23,6 +23,7 @@ struct OutputPlan {
     /// - Throws: ``JobError`` for a format that cannot be encoded here, invalid geometry, or an unknown extension.
     init(_ variant: Variant, of source: SourceImage, _ extensions: Extensions) throws(JobError) {
         try extensions.validate(variant)
+        let variant = variant.analyzed
         self.variant = variant
         sourceSize = source.size
         var inputSize = source.size
@@ -72,6 +73,22 @@ struct OutputPlan {
 }
 
 extension Variant {
+    /// The variant, or the small image to analyze for one that reports facts.
+    fileprivate var analyzed: Variant {
+        guard info != nil else { return self }
+        var variant = self
+        let side = Double(ImageInfo.analyzedSide)
+        variant.sizing = Sizing(
+            goal: .display(
+                Display(width: side, height: side, contentMode: .scaleAspectFit, scaleOptions: .fitCropsExcess)),
+            upscale: false)
+        variant.output = OutputOptions(format: .png, frames: 1)
+        return variant
+    }
+
+    /// True if pixels are decoded. Otherwise the header is enough.
+    var needsPixels: Bool { info == nil || !findings.isEmpty }
+
     /// True if the pixels determine the part that is used.
     var needsFocus: Bool { sizing.gravity.needsPixels && sizing.isCutByGravity }
 

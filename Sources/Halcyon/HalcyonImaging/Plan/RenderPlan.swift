@@ -26,23 +26,30 @@ public struct RenderPlan {
         _ file: EncodedImage, _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions
     ) throws(JobError) {
         // A variant that does not tolerate truncation fails the others.
-        let toleratesCut = variants.allSatisfy { ($0.tolerance ?? limits.tolerance) == .truncated }
+        let toleratesCut = variants.allSatisfy {
+            !$0.needsPixels || ($0.tolerance ?? limits.tolerance) == .truncated
+        }
         source = try SourceImage(file, toleratingCut: toleratesCut)
         var outputs: [OutputPlan] = []
         var sizes: [OutputSizes] = []
-        var longest = source.unstoppableMilliseconds
+        var longest = variants.contains(where: \.needsPixels) ? source.unstoppableMilliseconds : 0
         for (index, variant) in variants.enumerated() {
             do throws(JobError) {
                 let output = try OutputPlan(variant, of: source, extensions)
-                sizes.append(try limits.admit(output, extensions))
-                longest = max(longest, output.unstoppableMilliseconds(for: sizes[index].last))
+                let canvas = output.geometry.outputSize
+                sizes.append(
+                    variant.needsPixels
+                        ? try limits.admit(output, extensions) : OutputSizes(last: canvas, largest: canvas))
+                if variant.info == nil {
+                    longest = max(longest, output.unstoppableMilliseconds(for: sizes[index].last))
+                }
                 outputs.append(output)
             } catch {
                 throw error.forVariant(index)
             }
         }
         var shared: [(reduction: LoadPlan.Reduction, outputs: [Int])] = []
-        for (index, output) in outputs.enumerated() {
+        for (index, output) in outputs.enumerated() where output.variant.needsPixels {
             let reduction = LoadPlan.Reduction(for: output, of: source)
             if let place = shared.firstIndex(where: { $0.reduction == reduction }) {
                 shared[place].outputs.append(index)

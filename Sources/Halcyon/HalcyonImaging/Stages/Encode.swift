@@ -60,7 +60,7 @@ struct Encoder {
             if output.lossless { options["lossless"] = true } else { options["Q"] = .int(output.quality ?? 75) }
             // 32 ms. Effort 5 takes four times as long and saves 9 % of the bytes.
             options["effort"] = effort(3...9, standard: 3)
-        case .heic, .svg, .pdf:
+        case .heic, .svg, .pdf, .json:
             return nil
         }
         guard self.format.canSave else { return nil }

@@ -245,6 +245,14 @@ extension ImageEvent {
         public let blurhash, dominantColor: String?
         /// The part of the upright source that remained when margins were removed, if the job asked for that.
         public let trim: Rect?
+        /// The most important colors as `#rrggbb`, the most frequent one first, if the job asked for them.
+        public let palette: [String]?
+        /// The ThumbHash, if the job asked for it.
+        public let thumbhash: Data?
+        /// The perceptual hash in hexadecimal, if the job asked for it.
+        public let phash: String?
+        /// The facts about the source, if the job asked for them.
+        public let info: SourceInfo?
         /// The address to which the file was uploaded: the expanded template without its query, or the scheme, host and
         /// port of a URL that the job gave. Nil if it was not uploaded.
         public let put: String?
@@ -265,7 +273,60 @@ extension ImageEvent {
 
         private enum CodingKeys: String, CodingKey {
             case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, trim, put, data, url
+            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, put, data, url
+            case palette, thumbhash, phash, info
             case expiry = "expiresAt"
+        }
+    }
+
+    /// Facts about a source.
+    public struct SourceInfo: Sendable, Equatable, Decodable {
+        /// The format of the file, and its media type.
+        public let format, mediaType: String
+        /// The size of the file in bytes.
+        public let bytes: Int
+        /// The size in pixels, after auto-rotation, and the orientation of EXIF.
+        public let width, height, orientation: Int
+        /// The number of frames of an animation, its duration in milliseconds, and the number of times that it is
+        /// played.
+        public let frames, duration, loop: Int?
+        /// The number of pages of a PDF or TIFF.
+        public let pages: Int?
+        /// The color model of the samples.
+        public let colorSpace: String
+        /// The number of bits of a sample.
+        public let bitsPerSample: Int?
+        /// True if there is an alpha channel.
+        public let alpha: Bool
+        /// The embedded ICC profile.
+        public let profile: Profile?
+        /// True if the file is truncated.
+        public let truncated: Bool?
+        /// The metadata of the camera.
+        public let exif: [String: JSONValue]?
+        /// The location where the picture was taken, if it was requested.
+        public let location: Location?
+        /// The results of the requested analyses.
+        public let blurhash, dominantColor: String?
+        /// The most important colors as `#rrggbb`.
+        public let palette: [String]?
+        /// The ThumbHash.
+        public let thumbhash: Data?
+        /// The perceptual hash in hexadecimal.
+        public let phash: String?
+
+        /// An ICC profile.
+        public struct Profile: Sendable, Equatable, Decodable {
+            /// The description, and the color space.
+            public let name, colorSpace: String?
+        }
+
+        /// A position on Earth.
+        public struct Location: Sendable, Equatable, Decodable {
+            /// Degrees of WGS 84.
+            public let latitude, longitude: Double
+            /// Meters above sea level.
+            public let altitude: Double?
         }
     }
 

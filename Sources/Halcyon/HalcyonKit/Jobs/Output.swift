@@ -55,8 +55,11 @@ extension ImageJob {
         public var frames: Int?
         /// The damage to a source that is tolerated; nil for the worker's setting.
         public var tolerance: Tolerance?
-        /// True if the event contains the BlurHash, or the dominant color.
-        public var blurhash, dominantColor: Bool?
+        /// True if the event contains the BlurHash, the dominant color, the most important colors, the ThumbHash, or
+        /// the perceptual hash.
+        public var blurhash, dominantColor, palette, thumbhash, phash: Bool?
+        /// The facts about the source that are reported instead of an image; nil for an image.
+        public var info: InfoOptions?
 
         /// Creates an output of this size. Everything else is set as a property.
         public init(
@@ -66,6 +69,15 @@ extension ImageJob {
             (self.width, self.height, self.screenScale, self.contentMode) = (width, height, screenScale, contentMode)
             (self.processors, self.format) = (processors, format)
         }
+    }
+
+    /// The options of facts about a source.
+    public struct InfoOptions: Sendable, Hashable, Codable {
+        /// True to include the location where the picture was taken.
+        public var location: Bool?
+
+        /// Creates options.
+        public init(location: Bool? = nil) { self.location = location }
     }
 
     /// The placement of an image in its display: UIKit's content modes.
@@ -110,7 +122,7 @@ extension ImageJob {
         public var mediaType: String {
             switch rawValue {
             case "svg": "image/svg+xml"
-            case "pdf": "application/pdf"
+            case "pdf", "json": "application/\(rawValue)"
             default: "image/\(rawValue)"
             }
         }

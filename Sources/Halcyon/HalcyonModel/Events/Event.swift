@@ -218,6 +218,14 @@ public struct ResultMetadata: Hashable, Sendable {
     public var dominantColor: String?
     /// The part of the upright source that remained when margins were removed; nil if the job did not ask for it.
     public var trim: PixelRect?
+    /// The most important colors as `#rrggbb`, the most frequent one first, if the job requested them.
+    public var palette: [String]?
+    /// The ThumbHash as base64, if the job requested it.
+    public var thumbhash: String?
+    /// The perceptual hash as 16 hexadecimal digits, if the job requested it.
+    public var phash: String?
+    /// The facts about the source as a JSON object, if the variant has ``Variant/info``. The file consists of them.
+    public var info: [UInt8]?
     /// The metadata of the source.
     public var source: SourceMetadata
     /// True if the origin's response or a redirect to it was `private` (RFC 9111, section 5.2.2.7). Shared caches must
@@ -229,6 +237,8 @@ public struct ResultMetadata: Hashable, Sendable {
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
         blurhash: String? = nil, dominantColor: String? = nil, trim: PixelRect? = nil,
         source: SourceMetadata, isPrivate: Bool = false
+        blurhash: String? = nil, dominantColor: String? = nil, palette: [String]? = nil, thumbhash: String? = nil,
+        phash: String? = nil, info: [UInt8]? = nil, source: SourceMetadata, isPrivate: Bool = false
     ) {
         self.width = width
         self.height = height
@@ -239,6 +249,10 @@ public struct ResultMetadata: Hashable, Sendable {
         self.blurhash = blurhash
         self.dominantColor = dominantColor
         self.trim = trim
+        self.palette = palette
+        self.thumbhash = thumbhash
+        self.phash = phash
+        self.info = info
         self.source = source
         self.isPrivate = isPrivate
     }

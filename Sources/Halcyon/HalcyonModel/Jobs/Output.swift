@@ -1,6 +1,8 @@
 /// An image file format, by its name in jobs and events.
 public enum ImageFormat: String, CaseIterable, Codable, Sendable {
     case jpeg, png, webp, avif, gif, tiff, jxl, heic, svg, pdf
+    /// The facts about a source that a variant with ``Variant/info`` reports. No source has this format.
+    case json
 
     /// The formats that jobs can request. `jxl` and `avif` require support in the installed libraries.
     public static let writable: [ImageFormat] = [.jpeg, .png, .webp, .avif, .gif, .tiff, .jxl]
@@ -9,7 +11,7 @@ public enum ImageFormat: String, CaseIterable, Codable, Sendable {
     public var mediaType: String {
         switch self {
         case .svg: "image/svg+xml"
-        case .pdf: "application/pdf"
+        case .pdf, .json: "application/\(rawValue)"
         default: "image/\(rawValue)"
         }
     }
@@ -18,7 +20,7 @@ public enum ImageFormat: String, CaseIterable, Codable, Sendable {
     public var fileExtension: String { self == .jpeg ? "jpg" : rawValue }
 
     /// True if the format supports transparency.
-    public var hasAlpha: Bool { self != .jpeg && self != .pdf }
+    public var hasAlpha: Bool { self != .jpeg && self != .pdf && self != .json }
 
     /// True if the format supports animations.
     public var hasAnimation: Bool { self == .gif || self == .webp }
@@ -80,6 +82,9 @@ public struct Variant: Hashable, Codable, Sendable {
     public var output: OutputOptions
     /// The analyses of the output that the job requests.
     public var findings: Set<AnalysisKind>
+    /// The facts about the source that are reported instead of rendering an image; nil to render. With facts, the other
+    /// properties have their defaults, except ``tolerance`` and ``findings``.
+    public var info: InfoOptions?
 
     /// Creates a variant.
     public init(
@@ -87,6 +92,9 @@ public struct Variant: Hashable, Codable, Sendable {
         background: CSSColor = .transparent, before: [Processor] = [], processors: [Processor] = [],
         tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
         findings: Set<AnalysisKind> = []
+        sizing: Sizing, interpolationQuality: InterpolationQuality = .default, background: CSSColor = .transparent,
+        processors: [Processor] = [], tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
+        findings: Set<AnalysisKind> = [], info: InfoOptions? = nil
     ) {
         self.sizing = sizing
         self.interpolationQuality = interpolationQuality
@@ -97,6 +105,7 @@ public struct Variant: Hashable, Codable, Sendable {
         self.tolerance = tolerance
         self.output = output
         self.findings = findings
+        self.info = info
     }
 
     /// All processing steps in their order.
@@ -116,6 +125,21 @@ public enum AnalysisKind: String, CaseIterable, Codable, Sendable {
     case blurhash
     /// The dominant color.
     case dominantColor
+    /// The most important colors.
+    case palette
+    /// The ThumbHash (https://evanw.github.io/thumbhash/), a placeholder with alpha and the aspect ratio.
+    case thumbhash
+    /// The perceptual hash (pHash). Similar pictures have hashes that differ in few bits.
+    case phash
+}
+
+/// The facts about a source that a job requests instead of an image.
+public struct InfoOptions: Hashable, Codable, Sendable {
+    /// True if the facts include the location where the picture was taken.
+    public var location: Bool
+
+    /// Creates options.
+    public init(location: Bool = false) { self.location = location }
 }
 
 /// The interpolation qualities, with the names of Core Graphics.

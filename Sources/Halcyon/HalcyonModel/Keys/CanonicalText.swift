@@ -43,7 +43,11 @@ extension Variant {
         if !findings.isEmpty {
             if findings.contains(.blurhash) { text += "blurhash\n" }
             if findings.contains(.dominantColor) { text += "dominant-color\n" }
+            for finding in [AnalysisKind.palette, .thumbhash, .phash] where findings.contains(finding) {
+                text += "\(finding.rawValue)\n"
+            }
         }
+        if let info { text += info.location ? "info=location\n" : "info\n" }
         return text
     }
 }

@@ -121,6 +121,8 @@ extension ResultMetadata {
             width: image.size.width, height: image.size.height, format: image.format, bytes: image.body.count,
             sha256: image.sha256, frames: image.frames, blurhash: image.blurhash, dominantColor: image.dominantColor,
             trim: image.content,
+            palette: image.palette, thumbhash: image.thumbhash, phash: image.phash,
+            info: image.format == .json ? image.body : nil,
             source: SourceMetadata(
                 status: source.status, etag: source.validators.etag, bytes: source.body.count,
                 format: rendering.sourceFormat,

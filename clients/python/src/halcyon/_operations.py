@@ -323,6 +323,9 @@ class Operations:
     def render(self, target: str) -> Operation[bytes]:
         return (yield from self.send(Request("GET", target, wait=self.options.read_timeout)))
 
+    def info(self, target: str) -> Operation[Any]:
+        return (yield from self.json(Request("GET", target, wait=self.options.read_timeout)))
+
     # Batches
 
     def submit_batch(

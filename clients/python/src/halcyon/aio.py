@@ -29,7 +29,7 @@ from ._operations import (
 from .errors import ConnectionFailed, HalcyonError, Problem, TooLarge, problem
 from .events import Batch, Message, Ready, Variant
 from .jobs import JobLike, Priority, Source, TemplateLike
-from .urls import render_target
+from .urls import info_target, render_target
 
 T = TypeVar("T")
 
@@ -110,6 +110,11 @@ class AsyncClient:
     async def render(self, job: JobLike) -> bytes:
         """Reads the image of a job from /v1/render."""
         return await self._run(self._operations.render(render_target(job)))
+
+    async def info(self, job: JobLike) -> dict[str, Any]:
+        """Reads the facts about the source of a job from /v1/info."""
+        facts: dict[str, Any] = await self._run(self._operations.info(info_target(job)))
+        return facts
 
     async def submit_batch(
         self,

@@ -31,7 +31,7 @@ from ._operations import (
 from .errors import ConnectionFailed, HalcyonError, Problem, TooLarge, problem
 from .events import Batch, Message, Ready, Variant
 from .jobs import JobLike, Priority, Source, TemplateLike
-from .urls import render_target
+from .urls import info_target, render_target
 
 T = TypeVar("T")
 
@@ -137,6 +137,11 @@ class Client:
     def render(self, job: JobLike) -> bytes:
         """Reads the image of a job from /v1/render, which renders it if necessary. Problems have the failure code of the job."""
         return self._run(self._operations.render(render_target(job)))
+
+    def info(self, job: JobLike) -> dict[str, Any]:
+        """Reads the facts about the source of a job from /v1/info (docs/info.md). No image is rendered."""
+        facts: dict[str, Any] = self._run(self._operations.info(info_target(job)))
+        return facts
 
     # Batches
 

@@ -56,6 +56,8 @@ class Rect:
 class Variant:
     """An image that a job has made. `bytes` is its length, `trim` the part of the upright source that remained when margins were removed, `data`
     the file if it is in the event, `url` its address in the result store, and `put` the address to which it was uploaded."""
+    """An image that a job has made. `bytes` is its length, `data` the file if it is in the event, `url` its address in the result store, and
+    `put` the address to which it was uploaded. `info` has the facts about the source, if the job asked for them (docs/info.md)."""
 
     key: str
     width: int
@@ -68,6 +70,10 @@ class Variant:
     blurhash: str | None = None
     dominant_color: str | None = None
     trim: Rect | None = None
+    palette: tuple[str, ...] | None = None
+    thumbhash: str | None = None
+    phash: str | None = None
+    info: Any = None
     expires_at: datetime | None = None
     url: str | None = None
     put: str | None = None

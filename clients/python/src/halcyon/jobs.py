@@ -161,6 +161,11 @@ class _Picture:
     tolerance: Literal["strict", "truncated"] | None = None
     blurhash: bool | None = None
     dominant_color: bool | None = None
+    palette: bool | None = None
+    thumbhash: bool | None = None
+    phash: bool | None = None
+    info: bool | Mapping[str, bool] | None = None
+    """True, or `{"location": True}`, for facts about the source instead of an image."""
 
     def to_json(self) -> dict[str, JSON]:
         """The JSON object of the job or output."""

@@ -230,9 +230,17 @@ def _gravity(fields: _Fields, crops: bool) -> str | None:
     return None if point == "0.5,0.5" and not crops else point
 
 
+_FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette": "palette", "thumbhash": "thumbhash", "phash": "phash"}
+
+
 def _variant(fields: _Fields) -> str:
     scale = rounded(fields.get("screenScale", 1))
     lines = ["halcyon-variant/1", *("before=" + _processor(step, scale) for step in fields.get("before", []))]
+    lines = ["halcyon-variant/1"]
+    info = fields.get("info", False)
+    if info is not False:
+        # Facts about the source depend on no other fields.
+        fields = {name: value for name, value in fields.items() if name == "tolerance" or name in _FINDINGS}
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
     sides = [exact(rect[side]) for side in ("x", "y", "width", "height")]
     pixels = rect.get("unit") == "pixels"
@@ -274,10 +282,9 @@ def _variant(fields: _Fields) -> str:
         lines.append(f"frames={int(fields['frames'])}")
     if "tolerance" in fields:
         lines.append(f"tolerance={fields['tolerance']}")
-    if fields.get("blurhash", False):
-        lines.append("blurhash")
-    if fields.get("dominantColor", False):
-        lines.append("dominant-color")
+    lines += [line for name, line in _FINDINGS.items() if fields.get(name, False)]
+    if info is not False:
+        lines.append("info=location" if info is not True and info.get("location", False) else "info")
     return "".join(line + "\n" for line in lines)
 
 

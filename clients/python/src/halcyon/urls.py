@@ -23,6 +23,15 @@ def render_target(job: JobLike) -> str:
     return f"{path}?{urlencode([(name, _parameter(name, value)) for name, value in fields.items()], quote_via=quote)}"
 
 
+def info_target(job: JobLike) -> str:
+    """The path and query of /v1/info that returns the facts about the source of a job."""
+    fields = to_json(job)
+    info = fields.pop("info", True)
+    if isinstance(info, dict) and "location" in info:
+        fields["location"] = info["location"]
+    return f"/v1/info?{urlencode([(name, _parameter(name, value)) for name, value in fields.items()], quote_via=quote)}"
+
+
 def image_target(key: str) -> str:
     """The path of a stored result."""
     return f"/v1/images/{quote(key, safe='')}"
@@ -64,6 +73,10 @@ class URLSigner:
     def render(self, job: JobLike, *, lifetime: float | None = None, expires: int | None = None) -> str:
         """The signed URL of the image of a job, which is rendered when it is first requested."""
         return self.sign(render_target(job), lifetime=lifetime, expires=expires)
+
+    def info(self, job: JobLike, *, lifetime: float | None = None, expires: int | None = None) -> str:
+        """The signed URL of the facts about the source of a job."""
+        return self.sign(info_target(job), lifetime=lifetime, expires=expires)
 
     def image(self, key: str, *, lifetime: float | None = None, expires: int | None = None) -> str:
         """The signed URL of a stored result."""

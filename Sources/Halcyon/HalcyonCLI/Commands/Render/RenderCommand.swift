@@ -4,6 +4,7 @@ import HalcyonCoding
 import HalcyonImaging
 import HalcyonModel
 import HalcyonSources
+import JSON
 import ProgramSettings
 
 /// `halcyon render`: fetches and sizes an image in this process.
@@ -53,7 +54,7 @@ enum RenderCommand: Subcommand {
         guard !output.isNone || arguments[json] else {
             throw InputError("refusing to write an image to the terminal; use -o FILE", of: arguments)
         }
-        if variants.count == 1, variants[0].output.format == nil {
+        if variants.count == 1, variants[0].info == nil, variants[0].output.format == nil {
             variants[0].output.format = try output.format(arguments)
         }
 
@@ -80,6 +81,67 @@ enum RenderCommand: Subcommand {
             report.print(asJSON: arguments[json])
         }
         return .done
+    }
+}
+
+/// `halcyon info`: reads facts about a source in this process.
+enum InfoCommand: Subcommand {
+    private static let source = Parameter<String>.argument(
+        "SOURCE", .file, help: "A local file, or - for standard input. Otherwise: \(SourceArgument.help).")
+    private static let json = Parameter.flag("json", help: "Print the facts as one JSON object.")
+
+    static let command = Command(
+        "info", summary: "Print facts about an image from its header, without Kafka or Redis.",
+        discussion: """
+            Prints the format, size, color space, frames, profile and camera of an image without decoding its pixels. \
+            Only the analyses, such as --palette, decode them. The location is printed with --location only. \
+            Jobs with `info` and the gateway's /v1/info return the same JSON as --json. See docs/info.md.
+            """, parameters: [source, json], groups: [OptionGroup("Facts", SizingOptions.facts.map(\.parameter))],
+        examples: [
+            .init("halcyon info cat.jpg", "Print the facts about a local file."),
+            .init("halcyon info https://example.org/cat.jpg --json --phash", "Print them as JSON with a hash."),
+        ])
+
+    static let connection = Connection.none
+
+    static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
+        let configuration = try Configuration(arguments)
+        configuration.openFormats()
+        let local = try await SourceArgument.localFile(arguments[source])
+        var draft = try SizingOptions.facts.draft(from: arguments)
+        if draft["info"] == nil { draft.set("info", true) }
+        try draft.set(source: local?.source ?? arguments[source])
+        let job: Job
+        do throws(InvalidJobError) {
+            job = try ValidatedJob(draft, fallbackID: "-", by: configuration.jobReader).job
+        } catch {
+            throw InputError(SizingOptions.facts.translated(error.failure.message, arguments), of: arguments)
+        }
+        let here = LocalRendering(configuration)
+        let facts = try await closing({ await here.close() }) {
+            try await here.render(here.fetch(local?.path, job.request, job.variants), job.variants).images[0].body
+        }
+        if arguments[json] {
+            Console.print(json: facts)
+        } else {
+            try printTable(JSON.parse(facts, maximumSize: facts.count))
+        }
+        return .done
+    }
+
+    /// Prints a line for each member, and for each member of an object inside it: `exif.make`.
+    private static func printTable(_ object: JSONElement, _ prefix: String = "") throws(JSONError) {
+        try object.forEachMember { name, value throws(JSONError) in
+            guard value.kind != .object else { return try printTable(value, "\(prefix)\(name).") }
+            var text = value.asString ?? String(decoding: value.bytes, as: UTF8.self)
+            if value.kind == .array {
+                var parts: [String] = []
+                try value.forEachElement { parts.append($0.asString ?? String(decoding: $0.bytes, as: UTF8.self)) }
+                text = parts.joined(separator: " ")
+            }
+            let label = "\(prefix)\(name)"
+            Console.print(label + String(repeating: " ", count: max(1, 28 - label.utf8.count)) + text)
+        }
     }
 }
 

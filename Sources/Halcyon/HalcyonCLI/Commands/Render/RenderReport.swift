@@ -39,8 +39,14 @@ struct RenderReport {
         let facts =
             [byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor]
             + [image.content?.trimText]
+        let palette = image.palette?.joined(separator: " ")
+        let facts: [String?] = [
+            byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor,
+            palette,
+            image.thumbhash, image.phash,
             // With several images, the file name identifies each.
-            + [rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil]
+            rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil,
+        ]
         return """
             \(from.width)x\(from.height) \(rendering.sourceFormat.rawValue), \(byteText(sourceBytes))\
             \(rendering.sourceIsTruncated ? ", truncated" : "") \
@@ -60,6 +66,13 @@ struct RenderReport {
             writer.member("blurhash", image.blurhash)
             writer.member("dominantColor", image.dominantColor)
             writer.member("trim", image.content)
+            writer.member("palette", image.palette)
+            writer.member("thumbhash", image.thumbhash)
+            writer.member("phash", image.phash)
+            if image.format == .json {
+                writer.name("info")
+                writer.raw(image.body)
+            }
             writer.member("file", files[index])
             writer.name("source")
             writer.object { writer in

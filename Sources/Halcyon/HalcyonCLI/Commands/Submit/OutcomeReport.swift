@@ -34,6 +34,15 @@ struct OutcomeReport {
                     + [byteText(output.bytes), output.blurhash, output.dominantColor, output.trim?.trimText]
                     + [fallback.map { "fallback picture: \($0)" }]
                     + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
+                let palette = output.palette?.joined(separator: " ")
+                let info = output.info.map { String(decoding: $0, as: UTF8.self) }
+                let facts: [String?] = [
+                    "\(output.width)x\(output.height)", output.format?.rawValue,
+                    output.frames.map { "\($0) frames" }, byteText(output.bytes), output.blurhash,
+                    output.dominantColor, palette, output.thumbhash, output.phash, info,
+                    fallback.map { "fallback picture: \($0)" },
+                    milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key,
+                ]
                 return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
             }
             if prepared.job.isPrefetch { return ["\(Console.green("ok"))      \(source)  prefetched"] }
@@ -123,6 +132,13 @@ extension JSONWriter {
                     writer.member("blurhash", output.blurhash)
                     writer.member("dominantColor", output.dominantColor)
                     writer.member("trim", output.trim)
+                    writer.member("palette", output.palette)
+                    writer.member("thumbhash", output.thumbhash)
+                    writer.member("phash", output.phash)
+                    if let info = output.info {
+                        writer.name("info")
+                        writer.raw(info)
+                    }
                     writer.member("put", output.uploadedTo)
                     writer.member("file", files?[index])
                 }

@@ -187,6 +187,13 @@ public final class AsyncHalcyon {
         return Operation.map(send(request), Response::body);
     }
 
+    /** Returns facts about the source of a job with one request. */
+    public CompletableFuture<Map<String, Object>> info(Job job) {
+        Request request = new Request("GET", infoTarget(job));
+        request.wait = settings.longPollInterval();
+        return call(request, Fields::members);
+    }
+
     /** Submits jobs as a batch. */
     public CompletableFuture<BatchSubmission> createBatch(List<Job> jobs, BatchOptions options) {
         return createBatch("application/x-ndjson", lines(jobs), options.named());
@@ -421,7 +428,21 @@ public final class AsyncHalcyon {
         Object preset = fields.remove("preset");
         if (preset != null && !(preset instanceof String)) throw new IllegalArgumentException("a rendering cannot require a version of a preset");
         Target target = preset == null ? Target.of("render") : Target.of("render", "preset", (String) preset);
-        for (String name : RENDER_PARAMETERS) target.with(name, renderParameter(name, fields.remove(name)));
+        return with(target, fields, RENDER_PARAMETERS);
+    }
+
+    private static final List<String> INFO_PARAMETERS = List.of(
+        "source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "tolerance", "maxAge", "cache", "tenant", "tags",
+        "priority");
+
+    static Target infoTarget(Job job) {
+        Map<String, Object> fields = Json.parseObject(job.toJson());
+        if (fields.remove("info") instanceof Map<?, ?> options) fields.put("location", options.get("location"));
+        return with(Target.of("info"), fields, INFO_PARAMETERS);
+    }
+
+    private static Target with(Target target, Map<String, Object> fields, List<String> names) {
+        for (String name : names) target.with(name, renderParameter(name, fields.remove(name)));
         if (!fields.isEmpty()) throw new IllegalArgumentException("a rendering cannot have the fields " + fields.keySet());
         return target;
     }

@@ -157,6 +157,10 @@ public record Event(String id, String type, String subject, Instant time, String
      * @param blurhash the BlurHash, or null
      * @param dominantColor the color as #rrggbb, or null
      * @param trim the part of the upright source that remained when margins were removed, or null
+     * @param palette the most important colors; empty if the job did not ask for them
+     * @param thumbhash the ThumbHash in base64, or null
+     * @param phash the perceptual hash, or null
+     * @param info the facts about the source as JSON (docs/info.md); empty if the job did not ask for them
      * @param expiresAt the expiry; null if the result is not stored
      * @param url the public URL in the result store, or null
      * @param put the address to which the file was uploaded, or null
@@ -165,12 +169,17 @@ public record Event(String id, String type, String subject, Instant time, String
     public record Variant(
         String key, String name, int width, int height, String format, long bytes, String sha256, int frames, String blurhash,
         String dominantColor, Rect trim, Instant expiresAt, String url, String put, String data) {
+        String dominantColor, List<String> palette, String thumbhash, String phash, Map<String, Object> info, Instant expiresAt, String url, String put, String data) {
         static Variant of(Fields fields) {
             return new Variant(
                 fields.text("key"), fields.optionalText("name"), (int) fields.integer("width"), (int) fields.integer("height"),
                 fields.text("format"), fields.integer("bytes"), fields.text("sha256"), (int) fields.integer("frames"),
                 fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.optional("trim", Rect::of),
                 fields.optionalTime("expiresAt"), fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
+                fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.texts("palette"),
+                fields.optionalText("thumbhash"), fields.optionalText("phash"),
+                fields.has("info") ? fields.object("info", Fields::members) : Map.of(), fields.optionalTime("expiresAt"),
+                fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
         }
 
         /** The file, if it was delivered in the event, or null. */

@@ -4,6 +4,7 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -129,6 +130,14 @@ public final class Halcyon {
         return await(async.render(job));
     }
 
+    /**
+     * Returns facts about the source of a job as JSON (docs/info.md), with one request. No image is rendered. The job may have the fields that facts depend
+     * on, and those of caching. The key needs the scope submit.
+     */
+    public Map<String, Object> info(Job job) throws InterruptedException {
+        return await(async.info(job));
+    }
+
     /** Follows the events of the cluster from now on. No later event is missed. The key needs the scope read. */
     public EventStream events(EventFilter filter) throws InterruptedException {
         EventStream stream = new EventStream(async, filter, "");
@@ -242,6 +251,11 @@ public final class Halcyon {
      */
     public URI renderUri(Job job) {
         return URI.create(async.settings.gateway() + AsyncHalcyon.renderTarget(job));
+    }
+
+    /** Returns the URL of facts about the source of a job, for requests with a key, or to be {@linkplain UrlSigner signed}. */
+    public URI infoUri(Job job) {
+        return URI.create(async.settings.gateway() + AsyncHalcyon.infoTarget(job));
     }
 
     /** Returns the URL of a stored result, for requests with a key, or to be {@linkplain UrlSigner signed}. */

@@ -205,6 +205,31 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         return with("dominantColor", dominantColor);
     }
 
+    /** True if the event contains the most important colors. */
+    public final T palette(boolean palette) {
+        return with("palette", palette);
+    }
+
+    /** True if the event contains the ThumbHash. */
+    public final T thumbhash(boolean thumbhash) {
+        return with("thumbhash", thumbhash);
+    }
+
+    /** True if the event contains the perceptual hash. */
+    public final T phash(boolean phash) {
+        return with("phash", phash);
+    }
+
+    /** True if facts about the source are reported instead of an image. */
+    public final T info(boolean info) {
+        return with("info", info);
+    }
+
+    /** Requests facts about the source with the location where the picture was taken. */
+    public final T infoWithLocation() {
+        return with("info", Json.object("location", true));
+    }
+
     /** The fields in JSON. */
     @Override
     public final Map<String, Object> json() {

@@ -316,8 +316,15 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         return text.equals("0,0,1,1") ? null : text;
     }
 
-    private static String variantText(Map<String, Object> output) {
+    /** The fields of an output on which facts about the source depend. */
+    private static final Set<String> FACTS = Set.of("tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash");
+
+    private static String variantText(Map<String, Object> fields) {
         List<String> lines = new ArrayList<>(List.of("halcyon-variant/1"));
+        Object info = fields.get("info");
+        boolean hasInfo = info != null && !Boolean.FALSE.equals(info);
+        Map<String, Object> output = new LinkedHashMap<>(fields);
+        if (hasInfo) output.keySet().retainAll(FACTS);
         double scale = Numbers.rounded(number(output, "screenScale", 1));
         String crop = crop(output), trim = trim(output), gravity = gravity(output, crop != null || trim != null), goal = goal(output);
         for (Object step : list(output, "before")) lines.add("before=" + processor(step, scale));
@@ -345,6 +352,8 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         if (output.containsKey("tolerance")) lines.add("tolerance=" + output.get("tolerance"));
         if (flag(output, "blurhash", false)) lines.add("blurhash");
         if (flag(output, "dominantColor", false)) lines.add("dominant-color");
+        for (String finding : List.of("palette", "thumbhash", "phash")) if (flag(output, finding, false)) lines.add(finding);
+        if (hasInfo) lines.add(info instanceof Map<?, ?> options && Boolean.TRUE.equals(options.get("location")) ? "info=location" : "info");
         return String.join("\n", lines) + "\n";
     }
 
