@@ -113,13 +113,13 @@ FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette"
 
 def variant_text(fields):
     lines = ["halcyon-variant/1"]
-    scale = rounded(fields.get("screenScale", 1))
-    for step in fields.get("before", []):
-        lines.append("before=" + processor(step, scale))
     info = fields.get("info", False)
     if info is not False:
         # Facts about the source depend on no other fields.
         fields = {name: value for name, value in fields.items() if name == "tolerance" or name in FINDINGS}
+    scale = rounded(fields.get("screenScale", 1))
+    for step in fields.get("before", []):
+        lines.append("before=" + processor(step, scale))
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
     sides = [exact(rect[side]) for side in ("x", "y", "width", "height")]
     pixels = rect.get("unit") == "pixels"

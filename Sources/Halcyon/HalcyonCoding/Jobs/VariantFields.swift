@@ -94,15 +94,10 @@ struct VariantFields {
         let sizing = Sizing(
             goal: try goal(), cropRect: cropRect, trim: trim, screenScale: screenScale, gravity: gravity,
             upscale: upscale)
-        return Variant(
+        let variant = Variant(
             sizing: sizing, interpolationQuality: interpolationQuality, linearLight: linearLight,
             background: background, before: try before?.scaled(by: screenScale, reader, "before") ?? [],
             processors: try processors?.scaled(by: screenScale, reader, "processors") ?? [], tolerance: tolerance,
-            output: output, findings: findings)
-            goal: try goal(), cropRect: cropRect, screenScale: screenScale, gravity: gravity, upscale: upscale)
-        let variant = Variant(
-            sizing: sizing, interpolationQuality: interpolationQuality, background: background,
-            processors: try processors?.scaled(by: screenScale, reader) ?? [], tolerance: tolerance,
             output: output, findings: findings, info: info)
         guard let info else { return variant }
         // No image is rendered, so its fields have no effect.

@@ -273,7 +273,6 @@ extension ImageEvent {
 
         private enum CodingKeys: String, CodingKey {
             case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, trim, put, data, url
-            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, put, data, url
             case palette, thumbhash, phash, info
             case expiry = "expiresAt"
         }

@@ -235,9 +235,8 @@ public struct ResultMetadata: Hashable, Sendable {
     /// Creates the metadata of an output.
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
-        blurhash: String? = nil, dominantColor: String? = nil, trim: PixelRect? = nil,
-        source: SourceMetadata, isPrivate: Bool = false
-        blurhash: String? = nil, dominantColor: String? = nil, palette: [String]? = nil, thumbhash: String? = nil,
+        blurhash: String? = nil, dominantColor: String? = nil, trim: PixelRect? = nil, palette: [String]? = nil,
+        thumbhash: String? = nil,
         phash: String? = nil, info: [UInt8]? = nil, source: SourceMetadata, isPrivate: Bool = false
     ) {
         self.width = width

@@ -91,9 +91,6 @@ public struct Variant: Hashable, Codable, Sendable {
         sizing: Sizing, interpolationQuality: InterpolationQuality = .default, linearLight: Bool = false,
         background: CSSColor = .transparent, before: [Processor] = [], processors: [Processor] = [],
         tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
-        findings: Set<AnalysisKind> = []
-        sizing: Sizing, interpolationQuality: InterpolationQuality = .default, background: CSSColor = .transparent,
-        processors: [Processor] = [], tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
         findings: Set<AnalysisKind> = [], info: InfoOptions? = nil
     ) {
         self.sizing = sizing

@@ -234,13 +234,12 @@ _FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette
 
 
 def _variant(fields: _Fields) -> str:
-    scale = rounded(fields.get("screenScale", 1))
-    lines = ["halcyon-variant/1", *("before=" + _processor(step, scale) for step in fields.get("before", []))]
-    lines = ["halcyon-variant/1"]
     info = fields.get("info", False)
     if info is not False:
         # Facts about the source depend on no other fields.
         fields = {name: value for name, value in fields.items() if name == "tolerance" or name in _FINDINGS}
+    scale = rounded(fields.get("screenScale", 1))
+    lines = ["halcyon-variant/1", *("before=" + _processor(step, scale) for step in fields.get("before", []))]
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
     sides = [exact(rect[side]) for side in ("x", "y", "width", "height")]
     pixels = rect.get("unit") == "pixels"

@@ -36,14 +36,11 @@ struct RenderReport {
 
     private func line(_ image: RenderedImage, _ index: Int) -> String {
         let (from, to) = (rendering.sourceSize, image.size)
-        let facts =
-            [byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor]
-            + [image.content?.trimText]
         let palette = image.palette?.joined(separator: " ")
         let facts: [String?] = [
             byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor,
             palette,
-            image.thumbhash, image.phash,
+            image.thumbhash, image.phash, image.content?.trimText,
             // With several images, the file name identifies each.
             rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil,
         ]

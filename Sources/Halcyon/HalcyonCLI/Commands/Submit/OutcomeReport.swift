@@ -29,17 +29,12 @@ struct OutcomeReport {
         switch outcome {
         case .ready(let outputs, let failures, let fallback, let milliseconds, let files):
             let lines = outputs.enumerated().map { index, output in
-                let facts =
-                    ["\(output.width)x\(output.height)", output.format?.rawValue, output.frames.map { "\($0) frames" }]
-                    + [byteText(output.bytes), output.blurhash, output.dominantColor, output.trim?.trimText]
-                    + [fallback.map { "fallback picture: \($0)" }]
-                    + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
                 let palette = output.palette?.joined(separator: " ")
                 let info = output.info.map { String(decoding: $0, as: UTF8.self) }
                 let facts: [String?] = [
                     "\(output.width)x\(output.height)", output.format?.rawValue,
                     output.frames.map { "\($0) frames" }, byteText(output.bytes), output.blurhash,
-                    output.dominantColor, palette, output.thumbhash, output.phash, info,
+                    output.dominantColor, palette, output.thumbhash, output.phash, output.trim?.trimText, info,
                     fallback.map { "fallback picture: \($0)" },
                     milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key,
                 ]

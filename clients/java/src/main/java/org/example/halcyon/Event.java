@@ -168,15 +168,13 @@ public record Event(String id, String type, String subject, Instant time, String
      */
     public record Variant(
         String key, String name, int width, int height, String format, long bytes, String sha256, int frames, String blurhash,
-        String dominantColor, Rect trim, Instant expiresAt, String url, String put, String data) {
-        String dominantColor, List<String> palette, String thumbhash, String phash, Map<String, Object> info, Instant expiresAt, String url, String put, String data) {
+        String dominantColor, Rect trim, List<String> palette, String thumbhash, String phash, Map<String, Object> info, Instant expiresAt, String url, String put, String data) {
         static Variant of(Fields fields) {
             return new Variant(
                 fields.text("key"), fields.optionalText("name"), (int) fields.integer("width"), (int) fields.integer("height"),
                 fields.text("format"), fields.integer("bytes"), fields.text("sha256"), (int) fields.integer("frames"),
                 fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.optional("trim", Rect::of),
-                fields.optionalTime("expiresAt"), fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
-                fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.texts("palette"),
+                fields.texts("palette"),
                 fields.optionalText("thumbhash"), fields.optionalText("phash"),
                 fields.has("info") ? fields.object("info", Fields::members) : Map.of(), fields.optionalTime("expiresAt"),
                 fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
