@@ -79,6 +79,8 @@ import Testing
         #""sizer":{"aspectScaleDownByWidth":6}"#, #""upscale":true"#, #""interpolationQuality":"low""#,
         #""background":"white""#, #""processors":["flip"]"#, #""format":"png""#, #""quality":7"#, #""lossless":true"#,
         #""effort":3"#, #""progressive":true"#, #""stripMetadata":false"#, #""keepProfile":true"#, #""frames":3"#,
+        #""format":"best""#, #""quality":{"target":0.9}"#, #""maximumBytes":9"#, #""allowResize":true"#,
+        #""nearLossless":true"#, #""chromaSubsampling":"4:4:4""#, #""palette":16"#, #""profile":"p3""#,
         #""tolerance":"strict""#, #""blurhash":true"#, #""dominantColor":true"#,
     ]
 

@@ -139,10 +139,19 @@ type Variant struct {
 	Frames        int        `json:"frames"` // of an animation, otherwise 0
 	BlurHash      string     `json:"blurhash"`
 	DominantColor string     `json:"dominantColor"`
+	Encoding      *Encoding  `json:"encoding"`  // the outcome of a search for the size or the quality; nil without one
 	ExpiresAt     *time.Time `json:"expiresAt"` // nil if it is not stored
 	URL           string     `json:"url"`       // the public URL in the result store, or ""
 	Put           string     `json:"put"`       // the address to which the file was uploaded, or ""
 	Data          []byte     `json:"data"`      // the file, if it was delivered in the event
+}
+
+// Encoding is the outcome of the search for the size or the quality of a file.
+type Encoding struct {
+	Quality    int     `json:"quality"`    // 0 for a lossless file
+	Colors     int     `json:"colors"`     // of the palette, or 0
+	Similarity float64 `json:"similarity"` // to the picture before encoding, or 0 if it was not measured
+	Encodings  int     `json:"encodings"`  // the number of encoded files; 0 if the file of the source was used
 }
 
 // VariantFailure is a variant that could not be made.

@@ -466,6 +466,24 @@ func cropText(output fields) string {
 	return text
 }
 
+// paletteText returns "" without a palette.
+func paletteText(output fields) string {
+	parts := fields{}
+	switch value := output["palette"].(type) {
+	case nil:
+		return ""
+	case bool:
+		if !value {
+			return ""
+		}
+	case map[string]any:
+		parts = objectOf(value)
+	default:
+		parts["colors"] = value
+	}
+	return wholeText(parts.number("colors", 256)) + " dither=" + numberText(parts.number("dither", 1))
+}
+
 func variantText(output fields) string {
 	lines := []string{"halcyon-variant/1"}
 	add := func(condition bool, line string) {
@@ -491,12 +509,25 @@ func variantText(output fields) string {
 	}
 	format := output.text("format", "auto")
 	add(format != "auto", "format="+format)
-	add(output.has("quality"), "quality="+wholeText(output.number("quality", 0)))
+	if target, ok := output["quality"].(map[string]any); ok {
+		add(true, "quality=target "+numberText(objectOf(target).number("target", 0)))
+	} else {
+		add(output.has("quality"), "quality="+wholeText(output.number("quality", 0)))
+	}
+	add(output.has("maximumBytes"), "maximum-bytes="+wholeText(output.number("maximumBytes", 0)))
+	add(output.has("maximumBytes") && output.bool("allowResize", false), "allow-resize")
 	add(output.bool("lossless", false), "lossless")
+	add(output.bool("nearLossless", false), "near-lossless")
+	sampling := output.text("chromaSubsampling", "auto")
+	add(sampling != "auto", "chroma="+sampling)
+	palette := paletteText(output)
+	add(palette != "", "palette="+palette)
 	add(output.has("effort"), "effort="+wholeText(output.number("effort", 0)))
 	add(output.bool("progressive", false), "progressive")
 	add(!output.bool("stripMetadata", true), "metadata")
 	add(output.bool("keepProfile", false), "profile")
+	profile := output.text("profile", "srgb")
+	add(profile != "srgb", "profile="+profile)
 	add(output.has("frames"), "frames="+wholeText(output.number("frames", 0)))
 	add(output.has("tolerance"), "tolerance="+output.text("tolerance", ""))
 	add(output.bool("blurhash", false), "blurhash")

@@ -67,7 +67,8 @@ func (c *Client) EventsURL(filter EventFilter) string {
 var renderParameters = []string{
 	"source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity",
 	"sizeForDisplay", "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality",
-	"lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "tolerance", "maxAge", "cache", "tenant", "tags", "priority",
+	"lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless",
+	"chromaSubsampling", "palette", "profile", "tolerance", "maxAge", "cache", "tenant", "tags", "priority",
 }
 
 func renderTarget(job Job) (string, error) {

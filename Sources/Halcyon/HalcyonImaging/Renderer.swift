@@ -97,7 +97,8 @@ public struct Renderer: Sendable {
                 try decoded.sized(index, part, to: target, for: output)
             }
             let frame = try progress.step(\.process, .internal) { cancellation in
-                try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(source.orientation)
+                try sized.inSRGB(keepingProfile: variant.output.keepProfile, as: variant.output.profile)
+                    .turned(source.orientation)
                     .placed(geometry, on: output.background)
                     .processed(
                         by: variant.processors, with: assets, extensions, quality: variant.interpolationQuality,
@@ -110,16 +111,21 @@ public struct Renderer: Sendable {
         }
         let picture = frames[0]
         let findings = try progress.step(\.process, .internal) { cancellation in
-            try ImageAnalysis(variant.findings, of: picture)
+            try ImageAnalysis(variant.findings, of: picture.inSRGB(keepingProfile: variant.output.profile == nil))
         }
-        let body = try progress.step(\.encode, .internal) { cancellation in
-            try output.ownFile(of: source)
-                ?? output.encoder.encode(try decoded.animation(of: frames), cancellation)
+        let encoded = try progress.step(\.encode, .internal) { cancellation in
+            if let file = output.ownFile(of: source) {
+                return EncodedOutput(
+                    body: file, format: output.format, size: picture.size,
+                    choice: variant.output.isSearched ? EncodingChoice(encodings: 0) : nil)
+            }
+            var encoding = OutputEncoding(output, decoded, limits, cancellation)
+            return try encoding.run(frames)
         }
         return RenderedImage(
-            body: body, format: output.format, size: picture.size,
-            frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(body).description,
-            blurhash: findings.blurhash, dominantColor: findings.dominantColor)
+            body: encoded.body, format: encoded.format, size: encoded.size,
+            frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(encoded.body).description,
+            blurhash: findings.blurhash, dominantColor: findings.dominantColor, encoding: encoded.choice)
     }
 }
 
@@ -191,4 +197,6 @@ public struct RenderedImage: Sendable, Codable {
     public var blurhash: String?
     /// The dominant color as `#rrggbb`, if the variant requests it.
     public var dominantColor: String?
+    /// The outcome of the search for the size or the quality, if the variant requests one.
+    public var encoding: EncodingChoice?
 }

@@ -73,7 +73,9 @@ extension HalcyonClient {
         "contentMode", "scaleOptions", "interpolationQuality", "background", "format", "tenant", "priority",
         "tolerance", "preset", "source", "width", "height", "screenScale", "cropRect", "gravity", "sizeForDisplay",
         "sizer", "upscale", "processors", "quality", "lossless", "effort", "progressive", "stripMetadata",
-        "keepProfile", "frames", "maxAge", "cache", "tags", "fallback",
+        "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless", "chromaSubsampling", "palette",
+        "profile",
+        "maxAge", "cache", "tags", "fallback",
     ]
 
     /// The query for the image of a job, in the order of the names, so that equal jobs have equal URLs; nil if it is

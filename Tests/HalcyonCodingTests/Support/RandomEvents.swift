@@ -80,6 +80,9 @@ struct RandomEvents {
             width: count(), height: count(), format: pick(ImageFormat.writable), bytes: count(),
             sha256: String(repeating: "0a", count: 32),
             frames: maybe(count()), blurhash: maybe("LEHV6nWB2yk8pyo0adR*.7kCMdnj"), dominantColor: maybe("#8a6f5c"),
+            encoding: maybe(
+                EncodingChoice(
+                    quality: maybe(62), colors: maybe(16), similarity: maybe(0.981234), encodings: count())),
             source: SourceMetadata(
                 status: maybe(200), etag: maybe(text()), bytes: count(), format: pick(ImageFormat.allCases),
                 width: count(), height: count(), isTruncated: Bool.random(using: &generator)))

@@ -717,11 +717,12 @@ var fullJob = halcyon.Job{
 			}.Processor(), halcyon.Rotate(90, "transparent"), halcyon.Flip("both"),
 		},
 		Format: halcyon.WebP, Quality: 80, Effort: halcyon.Ptr(4), Progressive: true, StripMetadata: halcyon.Ptr(false),
-		KeepProfile: true, Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
+		KeepProfile: true, MaximumBytes: 50000, AllowResize: true, NearLossless: true, ChromaSubsampling: "4:4:4",
+		Palette: &halcyon.Palette{Colors: 16, Dither: halcyon.Ptr(0.5)}, Profile: "srgb", Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
 	},
 	Variants: []halcyon.Output{
 		{Name: "large", Width: 1600, Format: halcyon.AVIF},
-		{Name: "small", Sizer: halcyon.AspectScaleDownByWidth(400), Quality: 60},
+		{Name: "small", Sizer: halcyon.AspectScaleDownByWidth(400), TargetSimilarity: 0.98, Format: halcyon.Best},
 		{Name: "dot", Gravity: halcyon.GravityAttention, CropRect: &halcyon.CropRect{
 			X: 40, Y: 30, Width: 600, Height: 400, Unit: "pixels",
 		}},

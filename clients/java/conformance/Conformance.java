@@ -647,9 +647,10 @@ final class Conformance {
             Processor.watermark(Source.of("file:///srv/logo.png"), ContentMode.TOP_RIGHT, 4, 0.2, 0.6, false),
             Processor.rotate(90).background("transparent"), Processor.flip("both"))
         .format(Format.WEBP).quality(80).lossless(false).effort(4).progressive(true).stripMetadata(false).keepProfile(true).frames(1)
+        .maximumBytes(50000).allowResize(true).nearLossless(true).chromaSubsampling("4:4:4").palette(16, 0.5).profile("srgb")
         .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true)
         .variants(
-            Output.named("large").width(1600).format(Format.AVIF), Output.named("small").sizer(Sizer.aspectScaleDownByWidth(400)).quality(60),
+            Output.named("large").width(1600).format(Format.AVIF), Output.named("small").sizer(Sizer.aspectScaleDownByWidth(400)).targetSimilarity(0.98).format(Format.BEST),
             Output.named("dot").gravity(Gravity.ATTENTION).cropRectInPixels(40, 30, 600, 400))
         .partial(true).maxAge(3600).cache(new Job.Cache(true, Job.StoreUse.REQUIRED, false, true, false)).tenant("shop-7")
         .headers(Map.of("Accept", "image/webp", "X-Client", "conformance")).tags("article-17", "hero").slot("article-17/hero")

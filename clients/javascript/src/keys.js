@@ -259,6 +259,12 @@ function gravity(fields, crops) {
   return point === "0.5,0.5" && !crops ? undefined : point;
 }
 
+/** @param {any} value */
+function palette(value) {
+  const parts = typeof value === "object" ? value : { colors: value === true ? 256 : value };
+  return `palette=${parts.colors ?? 256} dither=${text(parts.dither ?? 1)}`;
+}
+
 /** @param {Fields} fields */
 function variant(fields) {
   const rect = fields.cropRect ?? { x: 0, y: 0, width: 1, height: 1 };
@@ -280,12 +286,19 @@ function variant(fields) {
     background !== "#00000000" && `background=${background}`,
     ...(fields.processors ?? []).map((/** @type {any} */ step) => `processor=${processor(step, scale)}`),
     (fields.format ?? "auto") !== "auto" && `format=${fields.format}`,
-    "quality" in fields && `quality=${fields.quality}`,
+    "quality" in fields &&
+      (typeof fields.quality === "object" ? `quality=target ${text(fields.quality.target)}` : `quality=${fields.quality}`),
+    "maximumBytes" in fields && `maximum-bytes=${fields.maximumBytes}`,
+    "maximumBytes" in fields && fields.allowResize && "allow-resize",
     fields.lossless && "lossless",
+    fields.nearLossless && "near-lossless",
+    (fields.chromaSubsampling ?? "auto") !== "auto" && `chroma=${fields.chromaSubsampling}`,
+    (fields.palette ?? false) !== false && palette(fields.palette),
     "effort" in fields && `effort=${fields.effort}`,
     fields.progressive && "progressive",
     fields.stripMetadata === false && "metadata",
     fields.keepProfile && "profile",
+    (fields.profile ?? "srgb") !== "srgb" && `profile=${fields.profile}`,
     "frames" in fields && `frames=${fields.frames}`,
     "tolerance" in fields && `tolerance=${fields.tolerance}`,
     fields.blurhash && "blurhash",

@@ -102,7 +102,10 @@ enum GetCommand: Subcommand {
             }
             return
         }
-        let findings = [facts.frames.map { "\($0) frames" }, facts.blurhash, facts.dominantColor].compactMap(\.self)
+        let findings = [
+            facts.frames.map { "\($0) frames" }, facts.blurhash, facts.dominantColor, facts.encoding?.summary,
+        ]
+        .compactMap(\.self)
         let target = file.map { ", in \($0)" } ?? "; -o FILE writes it"
         Console.print(
             """

@@ -25,6 +25,8 @@ public struct DecodedEvent: Sendable {
         public let blurhash: String?
         /// The dominant color, if the job requested it.
         public let dominantColor: String?
+        /// The outcome of the search for the size or the quality, if the job requested one.
+        public let encoding: EncodingChoice?
         /// The address to which the file was uploaded, without secrets; nil if it was not uploaded.
         public let uploadedTo: String?
         /// The file, if the event contains it.
@@ -190,6 +192,8 @@ extension DecodedEvent.Output {
         frames = variant.member("frames") == nil ? nil : variant.whole("frames")
         blurhash = variant.text("blurhash")
         dominantColor = variant.text("dominantColor")
+        // Events of later releases may have another type here.
+        encoding = variant.member("encoding").flatMap { try? EncodingChoice($0) }
         uploadedTo = variant.text("put")
         data = variant.text("data").flatMap(Base64.decode)
     }

@@ -23,6 +23,7 @@ extension ResultMetadata: JSONWritable {
         writer.member("frames", frames)
         writer.member("blurhash", blurhash)
         writer.member("dominantColor", dominantColor)
+        writer.member("encoding", encoding)
     }
 
     /// Decodes the format of ``write(to:)``.
@@ -37,8 +38,28 @@ extension ResultMetadata: JSONWritable {
             format: try value.required("format", imageFormat), bytes: try value.required("bytes", wholeNumber),
             sha256: try value.required("sha256", text), frames: try value.optional("frames", wholeNumber),
             blurhash: try value.optional("blurhash", text), dominantColor: try value.optional("dominantColor", text),
+            encoding: try value.optional("encoding", EncodingChoice.init),
             source: try value.required("source", SourceMetadata.init),
             isPrivate: try value.optional("private", flag) ?? false)
+    }
+}
+
+extension EncodingChoice: JSONWritable {
+    /// Writes an object.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("quality", quality)
+            writer.member("colors", colors)
+            writer.member("similarity", similarity)
+            writer.member("encodings", encodings)
+        }
+    }
+
+    init(_ value: JSONElement) throws(JSONError) {
+        self.init(
+            quality: try value.optional("quality", wholeNumber), colors: try value.optional("colors", wholeNumber),
+            similarity: try value.optional("similarity", number),
+            encodings: try value.required("encodings", wholeNumber))
     }
 }
 
@@ -67,6 +88,7 @@ extension SourceMetadata: JSONWritable {
 
 private func flag(_ value: JSONElement) throws(JSONError) -> Bool { try value.bool() }
 private func wholeNumber(_ value: JSONElement) throws(JSONError) -> Int { Int(try value.integer(in: 0...Int64.max)) }
+private func number(_ value: JSONElement) throws(JSONError) -> Double { try value.double() }
 private func text(_ value: JSONElement) throws(JSONError) -> String { try value.string() }
 private func imageFormat(_ value: JSONElement) throws(JSONError) -> ImageFormat {
     try value.choice(of: ImageFormat.allCases)

@@ -17,14 +17,13 @@ struct RenderQuery {
     /// Fields whose value is always a string.
     static let texts: Set = [
         "contentMode", "scaleOptions", "interpolationQuality", "background", "format", "tenant", "priority",
-        "tolerance", "preset",
+        "tolerance", "preset", "chromaSubsampling", "profile",
     ]
     /// Fields whose value is parsed as a number, Boolean or JSON if possible, and is a string otherwise.
     static let values: Set = [
         "source", "width", "height", "screenScale", "cropRect", "gravity", "sizeForDisplay", "sizer", "upscale",
         "processors", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames",
-        "maxAge",
-        "cache", "tags", "fallback",
+        "maximumBytes", "allowResize", "nearLossless", "palette", "maxAge", "cache", "tags", "fallback",
     ]
     /// Parameters of signed URLs, which do not describe the image (``URLSigner``).
     static let others: Set = ["signature", "expires", "keyId"]

@@ -243,6 +243,8 @@ extension ImageEvent {
         public let frames: Int?
         /// The BlurHash, and the dominant color as `#rrggbb`, if the job asked for them.
         public let blurhash, dominantColor: String?
+        /// The outcome of the search for the size or the quality, if the job asked for one.
+        public let encoding: Encoding?
         /// The address to which the file was uploaded: the expanded template without its query, or the scheme, host and
         /// port of a URL that the job gave. Nil if it was not uploaded.
         public let put: String?
@@ -256,9 +258,22 @@ extension ImageEvent {
         public var expiresAt: Date? { expiry?.date }
 
         private enum CodingKeys: String, CodingKey {
-            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, put, data, url
+            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, encoding, put, data,
+                url
             case expiry = "expiresAt"
         }
+    }
+
+    /// The outcome of the search for the size or the quality of a file.
+    public struct Encoding: Sendable, Equatable, Decodable {
+        /// The chosen quality; nil for a lossless file.
+        public let quality: Int?
+        /// The chosen number of colors; nil without a palette.
+        public let colors: Int?
+        /// The similarity (SSIM) to the picture before encoding; nil if it was not measured.
+        public let similarity: Double?
+        /// The number of files that were encoded; 0 if the file of the source was used.
+        public let encodings: Int
     }
 
     /// The data of a `failed` event.

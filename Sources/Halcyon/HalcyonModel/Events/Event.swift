@@ -216,6 +216,8 @@ public struct ResultMetadata: Hashable, Sendable {
     public var blurhash: String?
     /// The dominant color as `#rrggbb`, if the job requested it.
     public var dominantColor: String?
+    /// The outcome of the search for the size or the quality; nil without one.
+    public var encoding: EncodingChoice?
     /// The metadata of the source.
     public var source: SourceMetadata
     /// True if the origin's response or a redirect to it was `private` (RFC 9111, section 5.2.2.7). Shared caches must
@@ -225,7 +227,8 @@ public struct ResultMetadata: Hashable, Sendable {
     /// Creates the metadata of an output.
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
-        blurhash: String? = nil, dominantColor: String? = nil, source: SourceMetadata, isPrivate: Bool = false
+        blurhash: String? = nil, dominantColor: String? = nil, encoding: EncodingChoice? = nil, source: SourceMetadata,
+        isPrivate: Bool = false
     ) {
         self.width = width
         self.height = height
@@ -235,8 +238,38 @@ public struct ResultMetadata: Hashable, Sendable {
         self.frames = frames
         self.blurhash = blurhash
         self.dominantColor = dominantColor
+        self.encoding = encoding
         self.source = source
         self.isPrivate = isPrivate
+    }
+}
+
+/// The outcome of a search for the size or the quality of a file.
+public struct EncodingChoice: Hashable, Codable, Sendable {
+    /// The chosen quality, 1 to 100; nil for a lossless file.
+    public var quality: Int?
+    /// The chosen number of colors of the palette; nil without a palette.
+    public var colors: Int?
+    /// The similarity to the picture before encoding, at most 1, rounded to six decimals; nil if it was not measured.
+    public var similarity: Double?
+    /// The number of files that were encoded; 0 if the file of the source was used.
+    public var encodings: Int
+
+    /// Creates an outcome.
+    public init(quality: Int? = nil, colors: Int? = nil, similarity: Double? = nil, encodings: Int) {
+        self.quality = quality
+        self.colors = colors
+        self.similarity = similarity.map { ($0 * 1_000_000).rounded() / 1_000_000 }
+        self.encodings = encodings
+    }
+
+    /// A text such as `quality 62, similarity 0.981, 7 encodings`.
+    public var summary: String {
+        let parts = [
+            quality.map { "quality \($0)" }, colors.map { "\($0) colors" }, similarity.map { "similarity \($0)" },
+            encodings == 1 ? "1 encoding" : "\(encodings) encodings",
+        ]
+        return parts.compactMap(\.self).joined(separator: ", ")
     }
 }
 

@@ -120,6 +120,7 @@ extension ResultMetadata {
         self.init(
             width: image.size.width, height: image.size.height, format: image.format, bytes: image.body.count,
             sha256: image.sha256, frames: image.frames, blurhash: image.blurhash, dominantColor: image.dominantColor,
+            encoding: image.encoding,
             source: SourceMetadata(
                 status: source.status, etag: source.validators.etag, bytes: source.body.count,
                 format: rendering.sourceFormat,

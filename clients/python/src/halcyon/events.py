@@ -43,6 +43,16 @@ class JobReference:
 
 
 @dataclass(frozen=True)
+class Encoding:
+    """The outcome of the search for the size or the quality of a file. `encodings` is 0 if the file of the source was used."""
+
+    encodings: int
+    quality: int | None = None
+    colors: int | None = None
+    similarity: float | None = None
+
+
+@dataclass(frozen=True)
 class Variant:
     """An image that a job has made. `bytes` is its length, `data` the file if it is in the event, `url` its address in the result store, and
     `put` the address to which it was uploaded."""
@@ -57,6 +67,7 @@ class Variant:
     frames: int | None = None
     blurhash: str | None = None
     dominant_color: str | None = None
+    encoding: Encoding | None = None
     expires_at: datetime | None = None
     url: str | None = None
     put: str | None = None

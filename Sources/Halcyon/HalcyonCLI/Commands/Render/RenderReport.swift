@@ -38,6 +38,7 @@ struct RenderReport {
         let (from, to) = (rendering.sourceSize, image.size)
         let facts =
             [byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor]
+            + [image.encoding?.summary]
             // With several images, the file name identifies each.
             + [rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil]
         return """
@@ -58,6 +59,7 @@ struct RenderReport {
             writer.member("frames", image.frames)
             writer.member("blurhash", image.blurhash)
             writer.member("dominantColor", image.dominantColor)
+            writer.member("encoding", image.encoding)
             writer.member("file", files[index])
             writer.name("source")
             writer.object { writer in

@@ -31,7 +31,7 @@ struct OutcomeReport {
             let lines = outputs.enumerated().map { index, output in
                 let facts =
                     ["\(output.width)x\(output.height)", output.format?.rawValue, output.frames.map { "\($0) frames" }]
-                    + [byteText(output.bytes), output.blurhash, output.dominantColor]
+                    + [byteText(output.bytes), output.blurhash, output.dominantColor, output.encoding?.summary]
                     + [fallback.map { "fallback picture: \($0)" }]
                     + [milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key]
                 return "\(Console.green("ok"))      \(source)  \(facts.compactMap(\.self).joined(separator: "  "))"
@@ -122,6 +122,7 @@ extension JSONWriter {
                     writer.member("frames", output.frames)
                     writer.member("blurhash", output.blurhash)
                     writer.member("dominantColor", output.dominantColor)
+                    writer.member("encoding", output.encoding)
                     writer.member("put", output.uploadedTo)
                     writer.member("file", files?[index])
                 }

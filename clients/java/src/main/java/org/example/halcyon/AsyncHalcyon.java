@@ -414,7 +414,8 @@ public final class AsyncHalcyon {
     private static final List<String> RENDER_PARAMETERS = List.of(
         "source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay", "sizer",
         "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless", "effort", "progressive", "stripMetadata",
-        "keepProfile", "frames", "tolerance", "maxAge", "cache", "tenant", "tags", "priority");
+        "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless",
+        "chromaSubsampling", "palette", "profile", "tolerance", "maxAge", "cache", "tenant", "tags", "priority");
 
     static Target renderTarget(Job job) {
         Map<String, Object> fields = Json.parseObject(job.toJson());

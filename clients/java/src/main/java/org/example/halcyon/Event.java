@@ -156,6 +156,7 @@ public record Event(String id, String type, String subject, Instant time, String
      * @param frames the number of frames of an animation, or 0
      * @param blurhash the BlurHash, or null
      * @param dominantColor the color as #rrggbb, or null
+     * @param encoding the outcome of the search for the size or the quality, or null
      * @param expiresAt the expiry; null if the result is not stored
      * @param url the public URL in the result store, or null
      * @param put the address to which the file was uploaded, or null
@@ -163,13 +164,13 @@ public record Event(String id, String type, String subject, Instant time, String
      */
     public record Variant(
         String key, String name, int width, int height, String format, long bytes, String sha256, int frames, String blurhash,
-        String dominantColor, Instant expiresAt, String url, String put, String data) {
+        String dominantColor, Encoding encoding, Instant expiresAt, String url, String put, String data) {
         static Variant of(Fields fields) {
             return new Variant(
                 fields.text("key"), fields.optionalText("name"), (int) fields.integer("width"), (int) fields.integer("height"),
                 fields.text("format"), fields.integer("bytes"), fields.text("sha256"), (int) fields.integer("frames"),
-                fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.optionalTime("expiresAt"),
-                fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
+                fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.optional("encoding", Encoding::of),
+                fields.optionalTime("expiresAt"), fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
         }
 
         /** The file, if it was delivered in the event, or null. */
@@ -179,6 +180,23 @@ public record Event(String id, String type, String subject, Instant time, String
             } catch (IllegalArgumentException error) {
                 throw new InvalidResponseException("data is not base64", error);
             }
+        }
+    }
+
+    /**
+     * The outcome of the search for the size or the quality of a file.
+     *
+     * @param quality the chosen quality, or 0 for a lossless file
+     * @param colors the chosen number of colors of the palette, or 0
+     * @param similarity the similarity (SSIM) to the picture before encoding, or null if it was not measured
+     * @param encodings the number of encoded files, or 0 if the file of the source was used
+     */
+    public record Encoding(int quality, int colors, Double similarity, int encodings) {
+        static Encoding of(Fields fields) {
+            return new Encoding(
+                (int) fields.integer("quality"), (int) fields.integer("colors"),
+                fields.members().get("similarity") instanceof Number number ? Double.valueOf(number.doubleValue()) : null,
+                (int) fields.integer("encodings"));
         }
     }
 
