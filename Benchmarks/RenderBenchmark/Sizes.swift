@@ -90,7 +90,6 @@ extension RenderBenchmark {
         ("JPEG, target 0.98", OutputOptions(format: .jpeg, similarity: 0.98)),
         ("JPEG, target 0.96", OutputOptions(format: .jpeg, similarity: 0.96)),
         ("WebP, target 0.98", OutputOptions(format: .webp, similarity: 0.98)),
-        ("AVIF, target 0.98", OutputOptions(format: .avif, similarity: 0.98)),
         ("best, target 0.98", OutputOptions(choosesFormat: true)),
         ("JPEG, at most 60 kB", OutputOptions(format: .jpeg, maximumBytes: 60_000)),
         ("WebP, at most 40 kB", OutputOptions(format: .webp, maximumBytes: 40_000)),
