@@ -32,6 +32,7 @@ from halcyon import (
     JobCancelled,
     JobTimeout,
     Output,
+    Palette,
     Point,
     Quality,
     Sizer,

@@ -95,6 +95,9 @@ public struct OutputOptions: Hashable, Codable, Sendable {
         similarity ?? (choosesFormat && !lossless ? Self.standardSimilarity : nil)
     }
 
+    /// True for `auto`.
+    public var hasAutomaticFormat: Bool { format == nil && !choosesFormat }
+
     /// True if the output may be encoded more than once.
     public var isSearched: Bool { choosesFormat || similarity != nil || maximumBytes != nil }
 }
