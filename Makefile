@@ -63,7 +63,7 @@ lint: ## check the format and doc comments of the Swift code
 bench: deps-test ## run the benchmarks and print the cost of rendering and jobs as ratios
 	@Benchmarks/run
 
-contact-sheet: deps ## render the contact sheet of all processors to docs/images/processors.webp
+contact-sheet: deps ## render the contact sheets of processors and encodings to docs/images
 	@scripts/contact-sheet
 
 sanitize: deps-test ## run the tests under the address and thread sanitizers

@@ -29,12 +29,12 @@ extension RenderBenchmark {
         }
     }
 
-    private static func brightness(of image: Image) throws -> [UInt8] {
+    static func brightness(of image: Image) throws -> [UInt8] {
         try Operation.call("colourspace", ["in": .image(image), "space": "b-w"]).image().pixels()
     }
 
     /// The mean of SSIM (Wang et al., 2004) over windows of 8×8 pixels, 4 apart, of two grey pictures 800 pixels wide.
-    private static func structuralSimilarity(_ left: [UInt8], _ right: [UInt8]) -> Double {
+    static func structuralSimilarity(_ left: [UInt8], _ right: [UInt8]) -> Double {
         var (sum, windows) = (0.0, 0)
         for top in stride(from: 0, through: 600 - 8, by: 4) {
             for start in stride(from: 0, through: 800 - 8, by: 4) {

@@ -13,7 +13,7 @@ import Vips
 @main struct RenderBenchmark {
     /// What can be asked for; without a word, the first three.
     enum Part: String, CaseIterable {
-        case photographs, outputs, variants, memory, encoders
+        case photographs, outputs, variants, memory, encoders, sizes
     }
 
     static func main() async throws {
@@ -36,6 +36,7 @@ import Vips
             case .variants: try await compareVariants(try Subjects(photographs), on: fixture)
             case .memory: try await watchMemory(try Subjects(photographs))
             case .encoders: try await compareEncoders(try Subjects(photographs))
+            case .sizes: try await compareSizes(photographs, on: fixture)
             }
         }
         NamedThread(name: "closer") { fixture.pool.shutdown() }.join()
@@ -53,6 +54,7 @@ struct BenchmarkFixture: Sendable {
         for file in files {
             let rendering = try await pool.run { try renderer.render(file, variants) }
             work.bytes += rendering.images.reduce(0) { $0 + $1.body.count }
+            work.images += rendering.images
             work.all += rendering.timings.decode + rendering.timings.process + rendering.timings.encode
             work.encoding += rendering.timings.encode
         }
@@ -64,6 +66,8 @@ struct BenchmarkFixture: Sendable {
 struct Work: Sendable {
     /// Bytes that were written.
     var bytes = 0
+    /// The images that were rendered.
+    var images: [RenderedImage] = []
     /// Wall-clock time of the renderer's steps.
     var all = Duration.zero
     /// Wall-clock time of encoding.

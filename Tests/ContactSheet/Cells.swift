@@ -18,6 +18,20 @@ extension Sheet {
     private static let orange = CSSColor(red: 255, green: 140, blue: 0)
     private static let blue = CSSColor(red: 65, green: 105, blue: 225)
 
+    /// The cells of docs/jobs.md.
+    static let encodings: [(caption: String, output: OutputOptions)] = [
+        ("(none)", OutputOptions(format: .jpeg)),
+        ("quality: target 0.99", OutputOptions(format: .jpeg, similarity: 0.99)),
+        ("quality: target 0.98", OutputOptions(format: .jpeg, similarity: 0.98)),
+        ("quality: target 0.9", OutputOptions(format: .jpeg, similarity: 0.9)),
+        ("format: best", OutputOptions(choosesFormat: true)),
+        ("maximumBytes: 4000", OutputOptions(format: .jpeg, maximumBytes: 4000)),
+        ("maximumBytes: 4000, allowResize", OutputOptions(format: .jpeg, maximumBytes: 4000, allowsResizing: true)),
+        ("nearLossless: quality 1", OutputOptions(format: .webp, quality: 1, nearLossless: true)),
+        ("quantize: 16", OutputOptions(format: .png, quantization: Quantization(colors: 16))),
+        ("quantize: 4, no dither", OutputOptions(format: .png, quantization: Quantization(colors: 4, dither: 0))),
+    ]
+
     /// The cells in the order of docs/processors.md.
     static let cells: [Cell] = [
         Cell("(none)"),

@@ -32,6 +32,23 @@ struct Sheet {
         ).image().encoded(as: .webp, ["Q": 82, "effort": 6])
     }
 
+    /// Renders the sheet of encodings as a WebP file.
+    func render(_ cells: [(caption: String, output: OutputOptions)]) throws -> [UInt8] {
+        let variants = cells.map { cell in
+            Variant(sizing: Sizing(goal: .display(Display(width: 240, height: 180))), output: cell.output)
+        }
+        let images = try Renderer().render(photograph, variants).images
+        let pictures = try zip(cells, images).map { cell, image in
+            let choice = image.encoding.map { ": \($0.summary)" } ?? ""
+            return try Self.cellImage(
+                image.body, "\(cell.caption)\n\(image.format.rawValue), \(image.body.count) bytes\(choice)")
+        }
+        return try Operation.call(
+            "arrayjoin",
+            ["in": .images(pictures), "across": .int(Self.columns), "shim": 12, "background": [255]]
+        ).image().encoded(as: .webp, ["Q": 90, "effort": 6])
+    }
+
     /// Returns the image centered in its cell on a gray checkerboard, above its caption.
     private static func cellImage(_ file: [UInt8], _ caption: String) throws -> Image {
         let picture = try EncodedImage(file).open().inMemory()

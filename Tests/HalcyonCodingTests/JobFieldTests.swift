@@ -57,6 +57,49 @@ import Testing
                     metadata: Array(#"{"a":1}"#.utf8), placeholder: Array(#""p""#.utf8), altText: Array("[1]".utf8)))
     }
 
+    @Test func readsTheOptionsOfEncodersAndSearches() throws {
+        let output = try read(
+            #"""
+            "format":"best","quality":{"target":0.9712345678},"maximumBytes":50000,"allowResize":true,"nearLossless":true,\#
+            "chromaSubsampling":"4:4:4","quantize":{"colors":16,"dither":0.5},"profile":"p3"
+            """#
+        ).variant.output
+        #expect(
+            output
+                == OutputOptions(
+                    choosesFormat: true, similarity: 0.971235, maximumBytes: 50_000, allowsResizing: true,
+                    nearLossless: true, chromaSubsampling: ChromaSubsampling.full,
+                    quantization: Quantization(colors: 16, dither: 0.5), profile: .p3))
+        #expect(try read(#""quantize":true"#).variant.output.quantization == Quantization(colors: 256, dither: 1))
+        #expect(try read(#""quantize":false"#).variant.output.quantization == nil)
+        #expect(try read(#""profile":"srgb","chromaSubsampling":"auto""#).variant.output == OutputOptions())
+        // A variant replaces a target by a number, and best by a format.
+        let variant = try VariantFieldTests.variants(
+            #""format":"best","quality":{"target":0.9},"variants":[{"format":"jpeg","quality":70}]"#)[0]
+        #expect(variant.output == OutputOptions(format: .jpeg, quality: 70))
+    }
+
+    @Test(arguments: [
+        (#""quality":{}"#, "quality: expected a target from 0.5 to 0.9999"),
+        (#""quality":{"target":1}"#, "quality.target: expected 0.5 to 0.9999, found 1.0"),
+        (#""quality":{"target":"high"}"#, "quality.target: expected a number, found a string"),
+        (#""quality":{"least":0.9}"#, "quality.least: unknown member of a quality; expected target"),
+        (#""quality":{"target":-1e300}"#, "quality.target: expected 0.5 to 0.9999, found -1e+300"),
+        (
+            #""quality":70,"format":"best""#,
+            #"quality: with the format best, expected a target such as {"target": 0.98}"#
+        ),
+        (#""keepProfile":true,"profile":"p3""#, "profile: cannot be combined with keepProfile"),
+        (#""quantize":8"#, "quantize: expected 2, 4, 16 or 256 colors, found 8"),
+        (#""quantize":{"colors":3}"#, "quantize.colors: expected 2, 4, 16 or 256 colors, found 3"),
+        (#""maximumBytes":0"#, "maximumBytes: expected 1 to 1073741824, found 0"),
+        (#""chromaSubsampling":"4:2:2""#, #"chromaSubsampling: expected auto, 4:4:4 or 4:2:0, found "4:2:2""#),
+        (#""profile":"P3""#, #"profile: expected srgb or p3, found "P3""#),
+    ])
+    func explainsInvalidOptionsOfEncoders(fields: String, message: String) {
+        #expect(rejection(fields)?.failure.message == message)
+    }
+
     @Test func acceptsEveryContentModeAndAlias() throws {
         let aliases: [(String, ContentMode)] = [
             ("fill", .scaleToFill), ("contain", .scaleAspectFit), ("cover", .scaleAspectFill),
@@ -101,11 +144,11 @@ import Testing
         (#""interpolationQuality":"best""#, "interpolationQuality: expected one of none, low, "),
         (
             #""format":"jpg""#,
-            "format: unsupported output format \"jpg\"; expected one of auto, jpeg, png, webp, avif, gif, tiff, jxl"
+            "format: unsupported output format \"jpg\"; expected one of auto, best, jpeg, png, webp, avif, gif, tiff, jxl"
         ),
         (
             #""format":"heic""#,
-            "format: unsupported output format \"heic\"; expected one of auto, jpeg, png, webp, avif, gif, tiff, jxl"
+            "format: unsupported output format \"heic\"; expected one of auto, best, jpeg, png, webp, avif, gif, tiff, jxl"
         ),
         (#""quality":0"#, "quality: expected 1 to 100, found 0"),
         (#""quality":80.5"#, "quality: expected a whole number"),
@@ -275,8 +318,9 @@ import Testing
         "id", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay",
         "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless",
         "position", "trim", "linearLight", "before",
-        "effort", "progressive", "stripMetadata", "keepProfile", "frames", "blurhash", "dominantColor", "variants",
         "palette", "thumbhash", "phash", "info",
+        "effort", "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize",
+        "nearLossless", "chromaSubsampling", "quantize", "profile", "blurhash", "dominantColor", "variants",
         "partial",
         "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "prefetch", "refresh",
         "notBefore",

@@ -152,7 +152,7 @@ import Testing
         #expect(try words("contentMode") == ContentMode.allCases.map(\.rawValue) + ["fill", "contain", "cover"])
         #expect(try words("scaleOptions") == ScaleOptions.allCases.map(\.rawValue))
         #expect(try words("interpolationQuality") == InterpolationQuality.allCases.map(\.rawValue))
-        #expect(try words("format") == ["auto"] + ImageFormat.writable.map(\.rawValue))
+        #expect(try words("format") == ["auto", "best"] + ImageFormat.writable.map(\.rawValue))
         #expect(try words("delivery") == Job.Delivery.Word.allCases.map(\.rawValue))
         #expect(try words("priority") == Lane.allCases.map(\.rawValue))
     }

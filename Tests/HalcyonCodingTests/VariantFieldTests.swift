@@ -82,6 +82,8 @@ import Testing
         #""tolerance":"strict""#, #""position":"top""#, #""trim":true"#, #""linearLight":true"#, #""before":["flip"]"#,
         #""blurhash":true"#, #""dominantColor":true"#, #""palette":true"#,
         #""thumbhash":true"#, #""phash":true"#, #""info":true"#, #""info":{"location":true}"#,
+        #""format":"best""#, #""quality":{"target":0.9}"#, #""maximumBytes":9"#, #""allowResize":true"#,
+        #""nearLossless":true"#, #""chromaSubsampling":"4:4:4""#, #""quantize":16"#, #""profile":"p3""#,
     ]
 
     @Test(arguments: nonDefaultFields)

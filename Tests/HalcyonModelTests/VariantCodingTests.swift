@@ -52,7 +52,10 @@ import Testing
                     processors: try processors(), tolerance: .truncated,
                     output: OutputOptions(
                         format: .webp, quality: 70, lossless: true, effort: 3, progressive: true, stripMetadata: false,
-                        keepProfile: true, frames: 5),
+                        keepProfile: true, frames: 5, similarity: 0.98, maximumBytes: 50_000, allowsResizing: true,
+                        nearLossless: true, chromaSubsampling: ChromaSubsampling.full,
+                        quantization: Quantization(colors: 16),
+                        profile: .p3),
                     findings: Set(AnalysisKind.allCases), info: InfoOptions(location: true))
             }
         }

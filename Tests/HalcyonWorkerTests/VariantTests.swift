@@ -97,6 +97,41 @@ import Testing
         try await origin.stop()
     }
 
+    /// The outcome of a search is stored with the result.
+    @Test func eventsSayWhatASearchHasChosen() async throws {
+        let origin = try SampleImages.origin()
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                let job = """
+                    "source":"\(origin.url("/rocket.jpg"))","width":300,"variants":[{"format":"best"},
+                    {"format":"jpeg","maximumBytes":5000},{"format":"jpeg"}]}
+                    """
+                try await cluster.submit(#"{"id":"first","# + job)
+                let first = try await cluster.events.terminal(of: "first")
+                let choices = first.variants.map { $0["encoding"] as? [String: Any] }
+                let (best, small) = (try #require(choices[0]), try #require(choices[1]))
+                #expect(best["similarity"] as? Double ?? 0 >= 0.98 && best["encodings"] as? Int ?? 0 > 1)
+                #expect(["jpeg", "webp", "avif"].contains(first.variants[0]["format"] as? String))
+                #expect((1...79).contains(small["quality"] as? Int ?? 0) && small["similarity"] == nil)
+                #expect(first.variants[1]["bytes"] as? Int ?? .max <= 5000 && choices[2] == nil)
+                try await cluster.submit(#"{"id":"second","# + job)
+                let second = try await cluster.events.terminal(of: "second")
+                #expect(second.origin == "memory" && keys(second) == keys(first))
+                let stored = second.variants.map { $0["encoding"] as? [String: Any] }
+                #expect(stored.map { $0?["quality"] as? Int } == choices.map { $0?["quality"] as? Int })
+                #expect(stored.map { $0?["encodings"] as? Int } == choices.map { $0?["encodings"] as? Int })
+
+                try await cluster.submit(
+                    #"{"id":"none","source":"\#(origin.url("/rocket.jpg"))","width":300,"format":"jpeg","maximumBytes":90}"#
+                )
+                let failed = try await cluster.events.terminal(of: "none")
+                #expect(failed.kind == "failed" && failed.data["code"] as? String == "too_large")
+                #expect((failed.data["message"] as? String)?.contains("maximumBytes is 90") == true)
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test func rendersOnlyMissingVariants() async throws {
         let origin = try SampleImages.origin()
         try await WorkerFixture.with { cluster in

@@ -210,7 +210,8 @@ import Testing
             --scale-options fitCropsExcess --crop-rect 0.5,0,0.5,1 --interpolation-quality low --format webp \
             --position top --trim {"tolerance":3} --linear-light --before flip \
             --quality 70 --lossless --effort 3 --progressive --no-upscale --background #ff8800 --processor blackWhite \
-            --processor {"blur":{"radius":2}} --keep-metadata --keep-profile --frames 5 --blurhash --dominant-color \
+            --processor {"blur":{"radius":2}} --keep-metadata --maximum-bytes 50000 --allow-resize \
+            --near-lossless --chroma-subsampling 4:4:4 --quantize 16 --profile p3 --frames 5 --blurhash --dominant-color \
             --palette --thumbhash --phash --text
             """
         let text = try await Executable.run(line.split(separator: " ").map(String.init)).expect(0).output
@@ -231,11 +232,16 @@ import Testing
                 processor=blur radius=4
                 format=webp
                 quality=70
+                maximum-bytes=50000
+                allow-resize
                 lossless
+                near-lossless
+                chroma=4:4:4
+                quantize=16 dither=1
                 effort=3
                 progressive
                 metadata
-                profile
+                profile=p3
                 frames=5
                 blurhash
                 dominant-color

@@ -139,11 +139,12 @@ type Variant struct {
 	Frames        int        `json:"frames"` // of an animation, otherwise 0
 	BlurHash      string     `json:"blurhash"`
 	DominantColor string     `json:"dominantColor"`
-	Trim          *Rect      `json:"trim"`      // the part of the upright source that remained without margins, or nil
+	Trim          *Rect      `json:"trim"` // the part of the upright source that remained without margins, or nil
 	Palette       []string   `json:"palette"`
 	ThumbHash     []byte     `json:"thumbhash"`
 	PHash         string     `json:"phash"`
 	Info          *Info      `json:"info"`      // facts about the source, if the job asked for them
+	Encoding      *Encoding  `json:"encoding"`  // the outcome of a search for the size or the quality; nil without one
 	ExpiresAt     *time.Time `json:"expiresAt"` // nil if it is not stored
 	URL           string     `json:"url"`       // the public URL in the result store, or ""
 	Put           string     `json:"put"`       // the address to which the file was uploaded, or ""
@@ -156,6 +157,8 @@ type Rect struct {
 	Y      int `json:"y"`
 	Width  int `json:"width"`
 	Height int `json:"height"`
+}
+
 // Info has facts about a source (docs/info.md).
 type Info struct {
 	Format        Format         `json:"format"`
@@ -193,6 +196,14 @@ type Location struct {
 	Latitude  float64  `json:"latitude"`
 	Longitude float64  `json:"longitude"`
 	Altitude  *float64 `json:"altitude"` // meters; nil if it is unknown
+}
+
+// Encoding is the outcome of the search for the size or the quality of a file.
+type Encoding struct {
+	Quality    int     `json:"quality"`    // 0 for a lossless file
+	Colors     int     `json:"colors"`     // of the palette, or 0
+	Similarity float64 `json:"similarity"` // to the picture before encoding, or 0 if it was not measured
+	Encodings  int     `json:"encodings"`  // the number of encoded files; 0 if the file of the source was used
 }
 
 // VariantFailure is a variant that could not be made.

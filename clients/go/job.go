@@ -110,7 +110,22 @@ type Output struct {
 	// Format is the format of the file. Default: that of the source.
 	Format Format `json:"format,omitempty"`
 	// Quality is the quality of lossy formats, 1 to 100.
-	Quality int `json:"quality,omitempty"`
+	Quality int `json:"-"`
+	// TargetSimilarity is the similarity (SSIM) to the picture before encoding that the lowest sufficient quality is
+	// searched for, 0.5 to 0.9999. It takes the place of Quality.
+	TargetSimilarity float64 `json:"-"`
+	// MaximumBytes is the maximum size of the file.
+	MaximumBytes int `json:"maximumBytes,omitempty"`
+	// AllowResize is true if the image may become smaller to have at most MaximumBytes.
+	AllowResize bool `json:"allowResize,omitempty"`
+	// NearLossless is true for lossless WebP after a slight preprocessing.
+	NearLossless bool `json:"nearLossless,omitempty"`
+	// ChromaSubsampling is the resolution of colors in JPEG and AVIF: "auto", "4:4:4" or "4:2:0".
+	ChromaSubsampling string `json:"chromaSubsampling,omitempty"`
+	// Quantize reduces a PNG or GIF to few colors.
+	Quantize *Quantization `json:"quantize,omitempty"`
+	// Profile is the color space of the output: "srgb" or "p3".
+	Profile string `json:"profile,omitempty"`
 	// Lossless is true for lossless encoding where the format supports it.
 	Lossless bool `json:"lossless,omitempty"`
 	// Effort is the effort of the encoder, 0 to 9.
@@ -145,9 +160,19 @@ type Trim struct {
 	Background string `json:"background,omitempty"`
 	// Fuzz is the share of the pixels of a row or a column that may differ in a margin, 0 to 0.5.
 	Fuzz float64 `json:"fuzz,omitempty"`
+}
+
 // InfoOptions are the options of facts about a source.
 type InfoOptions struct {
 	Location bool `json:"location,omitempty"` // includes the location where the picture was taken
+}
+
+// Quantization is the reduction of an image to a palette of few colors.
+type Quantization struct {
+	// Colors is the maximum number of colors: 2, 4, 16 or 256. Default: 256.
+	Colors int `json:"colors,omitempty"`
+	// Dither is the amount of error diffusion, 0 to 1. Default: 1.
+	Dither *float64 `json:"dither,omitempty"`
 }
 
 // Ptr returns a pointer to a value, for the optional fields of jobs.
@@ -156,9 +181,15 @@ func Ptr[T any](value T) *T { return &value }
 // MarshalJSON encodes an output as the schema defines it.
 func (o Output) MarshalJSON() ([]byte, error) {
 	type fields Output
-	members := make(map[string]any, len(o.Reset))
+	members := make(map[string]any, len(o.Reset)+1)
 	for _, name := range o.Reset {
 		members[name] = nil
+	}
+	switch {
+	case o.TargetSimilarity != 0:
+		members["quality"] = map[string]float64{"target": o.TargetSimilarity}
+	case o.Quality != 0:
+		members["quality"] = o.Quality
 	}
 	return merged(members, fields(o))
 }
@@ -416,6 +447,7 @@ type Format string
 // The formats that workers can write.
 const (
 	JPEG Format = "jpeg"
+	Best Format = "best" // the smallest of several; only in jobs
 	PNG  Format = "png"
 	WebP Format = "webp"
 	AVIF Format = "avif"

@@ -495,6 +495,24 @@ func cropText(output fields) string {
 // facts are the fields of an output on which facts about the source depend.
 var facts = []string{"tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash"}
 
+// quantizeText returns "" without a palette.
+func quantizeText(output fields) string {
+	parts := fields{}
+	switch value := output["quantize"].(type) {
+	case nil:
+		return ""
+	case bool:
+		if !value {
+			return ""
+		}
+	case map[string]any:
+		parts = objectOf(value)
+	default:
+		parts["colors"] = value
+	}
+	return wholeText(parts.number("colors", 256)) + " dither=" + numberText(parts.number("dither", 1))
+}
+
 func variantText(output fields) string {
 	lines := []string{"halcyon-variant/1"}
 	info := output["info"]
@@ -540,12 +558,25 @@ func variantText(output fields) string {
 	}
 	format := output.text("format", "auto")
 	add(format != "auto", "format="+format)
-	add(output.has("quality"), "quality="+wholeText(output.number("quality", 0)))
+	if target, ok := output["quality"].(map[string]any); ok {
+		add(true, "quality=target "+numberText(objectOf(target).number("target", 0)))
+	} else {
+		add(output.has("quality"), "quality="+wholeText(output.number("quality", 0)))
+	}
+	add(output.has("maximumBytes"), "maximum-bytes="+wholeText(output.number("maximumBytes", 0)))
+	add(output.has("maximumBytes") && output.bool("allowResize", false), "allow-resize")
 	add(output.bool("lossless", false), "lossless")
+	add(output.bool("nearLossless", false), "near-lossless")
+	sampling := output.text("chromaSubsampling", "auto")
+	add(sampling != "auto", "chroma="+sampling)
+	quantize := quantizeText(output)
+	add(quantize != "", "quantize="+quantize)
 	add(output.has("effort"), "effort="+wholeText(output.number("effort", 0)))
 	add(output.bool("progressive", false), "progressive")
 	add(!output.bool("stripMetadata", true), "metadata")
 	add(output.bool("keepProfile", false), "profile")
+	profile := output.text("profile", "srgb")
+	add(profile != "srgb", "profile="+profile)
 	add(output.has("frames"), "frames="+wholeText(output.number("frames", 0)))
 	add(output.has("tolerance"), "tolerance="+output.text("tolerance", ""))
 	add(output.bool("blurhash", false), "blurhash")

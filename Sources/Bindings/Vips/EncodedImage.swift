@@ -74,9 +74,9 @@ public struct EncodedImage: Sendable {
     }
 
     /// The file without metadata, comments, thumbnails and trailing bytes, with its coded pixels unchanged. nil for
-    /// formats other than JPEG, WebP, GIF and AVIF, and for a file that violates its format. nil as well for an AVIF
-    /// that is not a still image or has an unsupported layout, and for a GIF or AVIF whose size differs from that of
-    /// `header`.
+    /// formats other than JPEG, WebP, GIF, AVIF and PNG with a palette, and for a file that violates its format. nil as
+    /// well for an AVIF that is not a still image or has an unsupported layout, and for a GIF or AVIF whose size differs
+    /// from that of `header`.
     ///
     /// - Parameters:
     ///   - header: the file's header from ``open(_:)``.
@@ -92,6 +92,7 @@ public struct EncodedImage: Sendable {
         case .heif:
             AVIFPicture.pixels(
                 of: content, width: header.width, height: header.pageHeight, keepingProfile: keepingProfile)
+        case .png: PNGChunks.pixels(of: content, keepingProfile: keepingProfile)
         default: nil
         }
     }

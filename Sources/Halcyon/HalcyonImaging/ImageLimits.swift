@@ -13,6 +13,9 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     public var renderedBytes: Int
     /// The maximum number of pixels in an output. For an animation, the pixels of all frames.
     public var outputPixels: Int
+    /// The maximum number of encodings of each search for a quality or a number of bytes, at least 2. With the format
+    /// `best`, there is one search for each candidate.
+    public var encodings: Int
     /// The maximum time from reading the source to the last byte of the last output. A ``Renderer`` does not measure
     /// it. Its caller stops the rendering.
     public var renderTime: Duration
@@ -20,17 +23,18 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     public var tolerance: Tolerance
 
     /// Creates limits. The defaults are 100 million source pixels, 1000 frames, 64 million output pixels, 1 GiB for
-    /// decoding, 30 s, and no tolerance for damage.
+    /// decoding, 8 encodings, 30 s, and no tolerance for damage.
     public init(
         sourcePixels: Int = 100_000_000, frames: Int = 1000, decodedBytes: Int = 1 << 30,
-        renderedBytes: Int = 1 << 50, outputPixels: Int = 64_000_000, renderTime: Duration = .seconds(30),
-        tolerance: Tolerance = .strict
+        renderedBytes: Int = 1 << 50, outputPixels: Int = 64_000_000, encodings: Int = 8,
+        renderTime: Duration = .seconds(30), tolerance: Tolerance = .strict
     ) {
         self.sourcePixels = sourcePixels
         self.frames = frames
         self.decodedBytes = decodedBytes
         self.renderedBytes = renderedBytes
         self.outputPixels = outputPixels
+        self.encodings = encodings
         self.renderTime = renderTime
         self.tolerance = tolerance
     }
@@ -107,7 +111,7 @@ extension SourceImage {
 
 extension ImageFormat {
     /// The maximum side length supported by the encoder of the format.
-    fileprivate var greatestSide: Int {
+    var greatestSide: Int {
         switch self {
         case .jpeg: 65_500  // libjpeg's JPEG_MAX_DIMENSION
         case .webp: 16_383  // RFC 9649: 14 bits

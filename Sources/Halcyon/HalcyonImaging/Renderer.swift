@@ -113,7 +113,8 @@ public struct Renderer: Sendable {
                 try input.sized(index, part, to: target, for: output)
             }
             let frame = try progress.step(\.process, .internal) { cancellation in
-                try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(output.orientation)
+                try sized.inSRGB(keepingProfile: variant.output.keepProfile, as: variant.output.profile)
+                    .turned(output.orientation)
                     .placed(geometry, on: output.background)
                     .processed(
                         by: variant.processors, with: assets, extensions, quality: variant.interpolationQuality,
@@ -126,18 +127,23 @@ public struct Renderer: Sendable {
         }
         let picture = frames[0]
         let findings = try progress.step(\.process, .internal) { cancellation in
-            try ImageAnalysis(variant.findings, of: picture)
+            try ImageAnalysis(variant.findings, of: picture.inSRGB(keepingProfile: variant.output.profile == nil))
         }
         if variant.info != nil { return facts(variant, of: source, findings) }
-        let body = try progress.step(\.encode, .internal) { cancellation in
-            try output.ownFile(of: source)
-                ?? output.encoder.encode(try input.animation(of: frames), cancellation)
+        let encoded = try progress.step(\.encode, .internal) { cancellation in
+            if let file = output.ownFile(of: source) {
+                return EncodedOutput(
+                    body: file, format: output.format, size: picture.size,
+                    choice: variant.output.isSearched ? EncodingChoice(encodings: 0) : nil)
+            }
+            var encoding = OutputEncoding(output, input, limits, cancellation)
+            return try encoding.run(frames)
         }
         return RenderedImage(
-            body: body, format: output.format, size: picture.size,
-            frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(body).description,
-            blurhash: findings.blurhash, dominantColor: findings.dominantColor, palette: findings.palette,
-            thumbhash: findings.thumbhash, phash: findings.phash, content: content)
+            body: encoded.body, format: encoded.format, size: encoded.size,
+            frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(encoded.body).description,
+            blurhash: findings.blurhash, dominantColor: findings.dominantColor, content: content,
+            palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash, encoding: encoded.choice)
     }
 
     /// Returns the facts about a source as a file.
@@ -223,4 +229,6 @@ public struct RenderedImage: Sendable, Codable {
     public var thumbhash: String?
     /// The perceptual hash as 16 hexadecimal digits, if the variant requests it.
     public var phash: String?
+    /// The outcome of the search for the size or the quality, if the variant requests one.
+    public var encoding: EncodingChoice?
 }

@@ -97,7 +97,8 @@ extension HalcyonClient {
         "contentMode", "scaleOptions", "position", "interpolationQuality", "background", "format", "tenant", "priority",
         "tolerance", "preset", "source", "width", "height", "screenScale", "cropRect", "trim", "gravity",
         "sizeForDisplay", "sizer", "upscale", "linearLight", "before", "processors", "quality", "lossless", "effort",
-        "progressive", "stripMetadata", "keepProfile", "frames", "maxAge", "cache", "tags", "fallback",
+        "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless",
+        "chromaSubsampling", "quantize", "profile", "maxAge", "cache", "tags", "fallback",
     ]
 
     /// The query for the image of a job, in the order of the names, so that equal jobs have equal URLs; nil if it is

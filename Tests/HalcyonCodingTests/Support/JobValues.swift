@@ -41,7 +41,7 @@ extension RandomJobs {
             ]
         ),
         ("format", words(ImageFormat.writable) + ["auto", nil]),
-        ("quality", [1, 80, 100, 80.0, 7e1, nil]),
+        ("quality", [1, 80, 100, 80.0, 7e1, ["target": 0.5], ["target": 0.98123456], nil]),
         ("lossless", [true, false]),
         ("effort", [0, 9, 4.0]),
         ("progressive", [true, false]),
@@ -71,6 +71,9 @@ extension RandomJobs {
         ("background", colors + [nil]),
         ("stripMetadata", [true, false, nil]),
         ("keepProfile", [true, false, nil]), ("tolerance", ["strict", "truncated", nil]),
+        ("maximumBytes", [1, 50_000, 1_073_741_824, nil]), ("allowResize", [true, false, nil]),
+        ("nearLossless", [true, false, nil]), ("chromaSubsampling", ["auto", "4:4:4", "4:2:0", nil]),
+        ("quantize", [true, false, 2, 4, 16, 256, [:], ["colors": 16, "dither": 0], ["dither": 0.25], nil]),
         ("upscale", [true, false, nil]), ("frames", [1, 65_535, 12.0, nil]),
         ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
         ("palette", [true, false, nil]), ("thumbhash", [true, false, nil]), ("phash", [true, false, nil]),
@@ -222,7 +225,13 @@ extension RandomJobs {
         ),
         ("before", [["flip", "flop"], "flip", ["processors"]]),
         ("format", ["jpg", "gif", "JPEG", "heic", "svg", "webp", ""]),
-        ("quality", [0, 1, 100, 101, 80.5, -1, 1e300, "80"]),
+        (
+            "quality",
+            [
+                0, 1, 100, 101, 80.5, -1, 1e300, "80", [:], ["target": 1], ["target": 0.4], ["target": "0.9"],
+                ["best": 0.9],
+            ]
+        ),
         ("lossless", [0, 1, "true"]),
         ("effort", [-1, 0, 9, 10, 4.5]),
         ("maxAge", [-1e308, "60", nil]),
@@ -273,6 +282,16 @@ extension RandomJobs {
         ("background", invalidColors),
         ("stripMetadata", [1]),
         ("keepProfile", [0]), ("tolerance", ["Truncated", true, ""]),
+        ("maximumBytes", [0, -1, 1.5, 1_073_741_825, 1e300, "50000", true, [50000]]), ("allowResize", [1, "true"]),
+        ("nearLossless", [60, "true"]), ("chromaSubsampling", ["4:2:2", "420", true, 420, ""]),
+        (
+            "quantize",
+            [
+                0, 1, 3, 8, 257, -2, 2.5, 1e300, "16", [16], ["colors": 8], ["colors": "16"], ["dither": -0.1],
+                ["dither": 1.1], ["size": 16],
+            ]
+        ),
+        ("profile", ["P3", "sRGB", "cmyk", true, ["name": "p3"], ""]),
         ("processors", RandomProcessors.faults.map { [$0] } + [[:], "blur", [["flip": [:]], "blackWhite", nil]]),
         (
             "headers",

@@ -83,6 +83,9 @@ struct RandomEvents {
             trim: maybe(PixelRect(x: 0, y: 3, width: 7, height: 1)),
             palette: maybe(["#8a6f5c", "#000000"]), thumbhash: maybe("XRgODZpwd4eBiIiHiHiIh3iACPeI"),
             phash: maybe("9c2e63d1b04f5a78"), info: maybe(Array(Self.info.utf8)),
+            encoding: maybe(
+                EncodingChoice(
+                    quality: maybe(62), colors: maybe(16), similarity: maybe(0.981234), encodings: count())),
             source: SourceMetadata(
                 status: maybe(200), etag: maybe(text()), bytes: count(),
                 format: pick(ImageFormat.allCases.filter { $0 != .json }),

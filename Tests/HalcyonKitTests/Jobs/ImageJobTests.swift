@@ -36,10 +36,14 @@ import struct HalcyonCoding.Preset
         output.background = "#fff"
         (output.quality, output.effort, output.frames) = (80, 4, 1)
         (output.lossless, output.progressive, output.stripMetadata, output.keepProfile) = (false, false, true, false)
+        (output.maximumBytes, output.allowResize, output.nearLossless) = (50_000, true, true)
+        (output.chromaSubsampling, output.profile) = (ImageJob.ChromaSubsampling.full, .p3)
+        output.quantize = ImageJob.Quantization(colors: 16, dither: 0.5)
         (output.blurhash, output.dominantColor, output.tolerance) = (true, true, .truncated)
         (output.palette, output.thumbhash, output.phash, output.info) = (true, true, true, .init(location: true))
         var variant = ImageJob.Output()
         (variant.name, variant.sizer) = ("small", .aspectScaleDownByWidth(60))
+        (variant.format, variant.quality) = (.best, .target(0.98))
         var natural = ImageJob.Output()
         (natural.sizer, natural.gravity) = (.natural, .attention)
 

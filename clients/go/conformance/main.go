@@ -754,12 +754,13 @@ var fullJob = halcyon.Job{
 			}.Processor(),
 		},
 		Format: halcyon.WebP, Quality: 80, Effort: halcyon.Ptr(4), Progressive: true, StripMetadata: halcyon.Ptr(false),
-		KeepProfile: true, Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
+		KeepProfile: true, MaximumBytes: 50000, AllowResize: true, NearLossless: true, ChromaSubsampling: "4:4:4",
+		Quantize: &halcyon.Quantization{Colors: 16, Dither: halcyon.Ptr(0.5)}, Profile: "srgb", Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
 		Palette: true, ThumbHash: true, PHash: true, Info: &halcyon.InfoOptions{Location: true},
 	},
 	Variants: []halcyon.Output{
 		{Name: "large", Width: 1600, Format: halcyon.AVIF, Trim: &halcyon.Trim{}},
-		{Name: "small", Sizer: halcyon.AspectScaleDownByWidth(400), Quality: 60},
+		{Name: "small", Sizer: halcyon.AspectScaleDownByWidth(400), TargetSimilarity: 0.98, Format: halcyon.Best},
 		{Name: "dot", Gravity: halcyon.GravityAttention, CropRect: &halcyon.CropRect{
 			X: 40, Y: 30, Width: 600, Height: 400, Unit: "pixels",
 		}},

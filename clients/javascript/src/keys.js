@@ -274,6 +274,12 @@ function gravity(fields, crops) {
 // The fields of an output on which facts about the source depend.
 const FACTS = ["tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash"];
 
+/** @param {any} value */
+function quantize(value) {
+  const parts = typeof value === "object" ? value : { colors: value === true ? 256 : value };
+  return `quantize=${parts.colors ?? 256} dither=${text(parts.dither ?? 1)}`;
+}
+
 /** @param {Fields} all */
 function variant(all) {
   const info = all.info;
@@ -301,12 +307,19 @@ function variant(all) {
     background !== "#00000000" && `background=${background}`,
     ...(fields.processors ?? []).map((/** @type {any} */ step) => `processor=${processor(step, scale)}`),
     (fields.format ?? "auto") !== "auto" && `format=${fields.format}`,
-    "quality" in fields && `quality=${fields.quality}`,
+    "quality" in fields &&
+      (typeof fields.quality === "object" ? `quality=target ${text(fields.quality.target)}` : `quality=${fields.quality}`),
+    "maximumBytes" in fields && `maximum-bytes=${fields.maximumBytes}`,
+    "maximumBytes" in fields && fields.allowResize && "allow-resize",
     fields.lossless && "lossless",
+    fields.nearLossless && "near-lossless",
+    (fields.chromaSubsampling ?? "auto") !== "auto" && `chroma=${fields.chromaSubsampling}`,
+    (fields.quantize ?? false) !== false && quantize(fields.quantize),
     "effort" in fields && `effort=${fields.effort}`,
     fields.progressive && "progressive",
     fields.stripMetadata === false && "metadata",
     fields.keepProfile && "profile",
+    (fields.profile ?? "srgb") !== "srgb" && `profile=${fields.profile}`,
     "frames" in fields && `frames=${fields.frames}`,
     "tolerance" in fields && `tolerance=${fields.tolerance}`,
     fields.blurhash && "blurhash",

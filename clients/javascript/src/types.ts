@@ -19,7 +19,7 @@ export type ContentMode =
   | "scaleToFill" | "scaleAspectFit" | "scaleAspectFill" | "redraw" | "center" | "top" | "bottom" | "left" | "right"
   | "topLeft" | "topRight" | "bottomLeft" | "bottomRight" | "fill" | "contain" | "cover";
 export type ScaleOptions = "fitLeavesExcessAndFillCropsExcess" | "fitCropsExcess" | "fillLeavesExcess" | "fitCropsExcessAndFillLeavesExcess";
-export type Format = "auto" | "jpeg" | "png" | "webp" | "avif" | "gif" | "tiff" | "jxl";
+export type Format = "auto" | "best" | "jpeg" | "png" | "webp" | "avif" | "gif" | "tiff" | "jxl";
 export type Priority = "high" | "normal" | "low";
 export type Corner = "topLeft" | "topRight" | "bottomLeft" | "bottomRight";
 export type Position = "center" | "top" | "bottom" | "left" | "right" | Corner;
@@ -135,7 +135,14 @@ export interface Picture {
   before?: (Processor | CustomProcessor)[];
   processors?: (Processor | CustomProcessor)[];
   format?: Format;
-  quality?: number;
+  /** 1 to 100, or the similarity (SSIM) that the lowest sufficient quality is searched for. */
+  quality?: number | { target: number };
+  maximumBytes?: number;
+  allowResize?: boolean;
+  nearLossless?: boolean;
+  chromaSubsampling?: "auto" | "4:4:4" | "4:2:0";
+  quantize?: boolean | 2 | 4 | 16 | 256 | { colors?: 2 | 4 | 16 | 256; dither?: number };
+  profile?: "srgb" | "p3";
   lossless?: boolean;
   effort?: number;
   progressive?: boolean;
@@ -240,7 +247,7 @@ export interface Variant {
   key: string;
   width: number;
   height: number;
-  format: Open<Exclude<Format, "auto"> | "json">;
+  format: Open<Exclude<Format, "auto" | "best"> | "json">;
   /** The length of the file. */
   bytes: number;
   sha256: string;
@@ -256,6 +263,8 @@ export interface Variant {
   phash?: string;
   /** The facts about the source, if the job asked for them. */
   info?: SourceInfo;
+  /** The outcome of the search for the size or the quality; `encodings` is 0 if the file of the source was used. */
+  encoding?: { quality?: number; colors?: number; similarity?: number; encodings: number };
   expiresAt?: string;
   /** The public URL of the file in the result store. */
   url?: string;

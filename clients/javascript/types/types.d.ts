@@ -24,7 +24,7 @@ export declare type Source = string | {
 };
 export declare type ContentMode = "scaleToFill" | "scaleAspectFit" | "scaleAspectFill" | "redraw" | "center" | "top" | "bottom" | "left" | "right" | "topLeft" | "topRight" | "bottomLeft" | "bottomRight" | "fill" | "contain" | "cover";
 export declare type ScaleOptions = "fitLeavesExcessAndFillCropsExcess" | "fitCropsExcess" | "fillLeavesExcess" | "fitCropsExcessAndFillLeavesExcess";
-export declare type Format = "auto" | "jpeg" | "png" | "webp" | "avif" | "gif" | "tiff" | "jxl";
+export declare type Format = "auto" | "best" | "jpeg" | "png" | "webp" | "avif" | "gif" | "tiff" | "jxl";
 export declare type Priority = "high" | "normal" | "low";
 export declare type Corner = "topLeft" | "topRight" | "bottomLeft" | "bottomRight";
 export declare type Position = "center" | "top" | "bottom" | "left" | "right" | Corner;
@@ -247,7 +247,19 @@ export interface Picture {
     before?: (Processor | CustomProcessor)[];
     processors?: (Processor | CustomProcessor)[];
     format?: Format;
-    quality?: number;
+    /** 1 to 100, or the similarity (SSIM) that the lowest sufficient quality is searched for. */
+    quality?: number | {
+        target: number;
+    };
+    maximumBytes?: number;
+    allowResize?: boolean;
+    nearLossless?: boolean;
+    chromaSubsampling?: "auto" | "4:4:4" | "4:2:0";
+    quantize?: boolean | 2 | 4 | 16 | 256 | {
+        colors?: 2 | 4 | 16 | 256;
+        dither?: number;
+    };
+    profile?: "srgb" | "p3";
     lossless?: boolean;
     effort?: number;
     progressive?: boolean;
@@ -375,7 +387,7 @@ export interface Variant {
     key: string;
     width: number;
     height: number;
-    format: Open<Exclude<Format, "auto"> | "json">;
+    format: Open<Exclude<Format, "auto" | "best"> | "json">;
     /** The length of the file. */
     bytes: number;
     sha256: string;
@@ -396,6 +408,13 @@ export interface Variant {
     phash?: string;
     /** The facts about the source, if the job asked for them. */
     info?: SourceInfo;
+    /** The outcome of the search for the size or the quality; `encodings` is 0 if the file of the source was used. */
+    encoding?: {
+        quality?: number;
+        colors?: number;
+        similarity?: number;
+        encodings: number;
+    };
     expiresAt?: string;
     /** The public URL of the file in the result store. */
     url?: string;

@@ -29,6 +29,29 @@ enum PNGChunks {
         return (kept + [start..<file.count]).reduce(into: []) { $0 += file[$1] }
     }
 
+    /// A file with a palette without metadata, with its coded pixels unchanged. nil for a file without a palette, an
+    /// animation, a damaged file, and for unknown critical chunks.
+    static func pixels(of file: [UInt8], keepingProfile: Bool) -> [UInt8]? {
+        guard file.count > 33, file[12..<16].elementsEqual("IHDR".utf8), file[25] == 3 else { return nil }
+        var kept = Array(file[..<8])
+        var position = 8
+        while position + 12 <= file.count {
+            let length = file[position..<position + 4].reduce(0) { $0 << 8 | Int($1) }
+            let end = position + 12 + length
+            guard end <= file.count else { return nil }
+            switch String(decoding: file[position + 4..<position + 8], as: UTF8.self) {
+            case "IHDR", "PLTE", "tRNS", "IDAT": kept += file[position..<end]
+            case "iCCP", "sRGB", "gAMA", "cHRM", "cICP": if keepingProfile { kept += file[position..<end] }
+            case "IEND": return kept + file[position..<end]
+            case "acTL", "fcTL", "fdAT": return nil
+            // The first letter of chunks without which the picture is incomplete is a capital.
+            default: guard file[position + 4] & 0x20 != 0 else { return nil }
+            }
+            position = end
+        }
+        return nil
+    }
+
     /// True if the file ends before its last chunk does.
     static func isTruncated(_ file: [UInt8]) -> Bool {
         var position = 8

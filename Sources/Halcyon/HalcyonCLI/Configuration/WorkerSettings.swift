@@ -21,6 +21,8 @@ extension ProgramOptions {
             .help("Maximum memory for decoding one source."),
         Setting("images.maximumOutputPixels", \.worker.images.outputPixels, .integer(in: 1...(1 << 32)))
             .help("Maximum number of pixels of an output."),
+        Setting("images.maximumEncodings", \.worker.images.encodings, .integer(in: 2...64))
+            .help("Maximum number of encodings of a search for a quality or a number of bytes, for each format."),
         Setting("images.renderTimeout", \.worker.images.renderTime, .duration(in: .milliseconds(1) ... .seconds(3600)))
             .help("Timeout of one rendering, from opening the source to the last byte of the output."),
         Setting("images.renderProcessMemory", \.renderChildren.memory, .byteSize(in: (64 << 20)...(1 << 40)))

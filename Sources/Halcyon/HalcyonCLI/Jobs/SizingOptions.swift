@@ -104,10 +104,23 @@ enum SizingOptions {
                 "Apply a processor: a name such as blackWhite, or JSON such as "
                 + #"{"roundCorner": {"radius": 12}}. Repeatable, in order. See docs/jobs.md."#),
         FieldOption(
-            "format", .oneOf(["auto"] + ImageFormat.writable.map(\.rawValue)), as: "FORMAT",
-            help: "The output format. auto keeps the kind of the source."),
-        FieldOption("quality", .integer(), as: "1…100", help: "The quality of lossy formats."),
+            "format", .oneOf(["auto", "best"] + ImageFormat.writable.map(\.rawValue)), as: "FORMAT",
+            help: "The output format. auto keeps the kind of the source, best keeps the smallest of several."),
+        FieldOption(
+            "quality", .quality, as: "1…100|target=S",
+            help:
+                "The quality of lossy formats, or the similarity that the lowest quality must reach, such as target=0.98."
+        ),
+        FieldOption(
+            "maximum-bytes", .integer(), as: "N", help: "Lower the quality until the file has at most N bytes."),
+        FieldOption(flag: "allow-resize", help: "Shrink the image if no quality reaches --maximum-bytes."),
         FieldOption(flag: "lossless", help: "Encode without loss if the format supports it."),
+        FieldOption(flag: "near-lossless", help: "Encode WebP without loss after a slight preprocessing."),
+        FieldOption(
+            "chroma-subsampling", .oneOf(["auto"] + ChromaSubsampling.allCases.map(\.rawValue)), as: "RATIO",
+            help: "The resolution of colors in JPEG and AVIF: 4:4:4 (full) or 4:2:0 (half)."),
+        FieldOption(
+            "quantize", .integer(), as: "COLORS", help: "Encode PNG and GIF with a palette of 2, 4, 16 or 256 colors."),
         FieldOption("effort", .integer(), as: "0…9", help: "The encoder effort, from fast (0) to small (9)."),
         FieldOption(flag: "progressive", help: "Write a progressive JPEG or an interlaced PNG."),
         FieldOption(
@@ -115,6 +128,9 @@ enum SizingOptions {
             help: "Keep EXIF, XMP and IPTC of the source."),
         FieldOption(
             flag: "keep-profile", help: "Keep the colors and ICC profile of the source instead of sRGB."),
+        FieldOption(
+            "profile", .oneOf(["srgb"] + OutputProfile.allCases.map(\.rawValue)), as: "PROFILE",
+            help: "The color space of the output: srgb, or p3 with its profile."),
         FieldOption(
             "frames", .integer(), as: "N", help: "Maximum number of animation frames. 1 makes a still image."),
     ]
@@ -179,6 +195,26 @@ struct GravityArgument: JSONWritable, Sendable {
         writer.object { writer in
             writer.member("x", point.x)
             writer.member("y", point.y)
+        }
+    }
+}
+
+/// The quality of lossy formats: a number, or a similarity to reach.
+struct QualityArgument: JSONWritable, Sendable {
+    let number: Int
+    let target: Double?
+
+    func write(to writer: inout JSONWriter) {
+        guard let target else { return number.write(to: &writer) }
+        writer.object { $0.member("target", target) }
+    }
+}
+
+extension ValueKind<QualityArgument> {
+    static var quality: Self {
+        ValueKind("a whole number, or a similarity such as target=0.98") { text in
+            guard text.hasPrefix("target=") else { return Int(text).map { QualityArgument(number: $0, target: nil) } }
+            return Double(text.dropFirst(7)).flatMap { $0.isFinite ? QualityArgument(number: 0, target: $0) : nil }
         }
     }
 }

@@ -35,6 +35,8 @@ public struct DecodedEvent: Sendable {
         public let phash: String?
         /// The facts about the source as a JSON object, if the job requested them.
         public let info: [UInt8]?
+        /// The outcome of the search for the size or the quality, if the job requested one.
+        public let encoding: EncodingChoice?
         /// The address to which the file was uploaded, without secrets; nil if it was not uploaded.
         public let uploadedTo: String?
         /// The file, if the event contains it.
@@ -211,6 +213,8 @@ extension DecodedEvent.Output {
         thumbhash = variant.text("thumbhash")
         phash = variant.text("phash")
         info = variant.member("info")?.bytes
+        // Events of later releases may have another type here.
+        encoding = variant.member("encoding").flatMap { try? EncodingChoice($0) }
         uploadedTo = variant.text("put")
         data = variant.text("data").flatMap(Base64.decode)
     }

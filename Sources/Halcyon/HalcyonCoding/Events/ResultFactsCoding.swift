@@ -31,6 +31,7 @@ extension ResultMetadata: JSONWritable {
             writer.name("info")
             writer.raw(info)
         }
+        writer.member("encoding", encoding)
     }
 
     /// Decodes the format of ``write(to:)``.
@@ -48,6 +49,7 @@ extension ResultMetadata: JSONWritable {
             trim: try value.optional("trim", PixelRect.init),
             palette: try value.optional("palette", texts), thumbhash: try value.optional("thumbhash", text),
             phash: try value.optional("phash", text), info: value.member("info")?.bytes,
+            encoding: try value.optional("encoding", EncodingChoice.init),
             source: try value.required("source", SourceMetadata.init),
             isPrivate: try value.optional("private", flag) ?? false)
     }
@@ -68,6 +70,25 @@ extension PixelRect: JSONWritable {
         self.init(
             x: try value.required("x", wholeNumber), y: try value.required("y", wholeNumber),
             width: try value.required("width", wholeNumber), height: try value.required("height", wholeNumber))
+    }
+}
+
+extension EncodingChoice: JSONWritable {
+    /// Writes an object.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("quality", quality)
+            writer.member("colors", colors)
+            writer.member("similarity", similarity)
+            writer.member("encodings", encodings)
+        }
+    }
+
+    init(_ value: JSONElement) throws(JSONError) {
+        self.init(
+            quality: try value.optional("quality", wholeNumber), colors: try value.optional("colors", wholeNumber),
+            similarity: try value.optional("similarity", number),
+            encodings: try value.required("encodings", wholeNumber))
     }
 }
 
@@ -96,6 +117,7 @@ extension SourceMetadata: JSONWritable {
 
 private func flag(_ value: JSONElement) throws(JSONError) -> Bool { try value.bool() }
 private func wholeNumber(_ value: JSONElement) throws(JSONError) -> Int { Int(try value.integer(in: 0...Int64.max)) }
+private func number(_ value: JSONElement) throws(JSONError) -> Double { try value.double() }
 private func text(_ value: JSONElement) throws(JSONError) -> String { try value.string() }
 private func texts(_ value: JSONElement) throws(JSONError) -> [String] {
     var texts: [String] = []

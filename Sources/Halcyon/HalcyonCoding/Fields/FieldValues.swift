@@ -172,12 +172,76 @@ extension InfoOptions {
 }
 
 extension OutputOptions {
-    /// Decodes an output format; nil for `auto`.
-    static func format(_ value: JSONElement) throws(JSONError) -> ImageFormat? {
-        let word = try value.string()
-        if word == "auto" { return nil }
-        if let format = ImageFormat(rawValue: word), ImageFormat.writable.contains(format) { return format }
-        let known = (["auto"] + ImageFormat.writable.map(\.rawValue)).joined(separator: ", ")
-        throw JSONError(.invalid, "unsupported output format \"\(word)\"; expected one of \(known)")
+    /// Decodes an output format, `auto` or `best`.
+    mutating func setFormat(_ value: JSONElement) throws(JSONError) {
+        let word = try value.given?.string() ?? "auto"
+        let named = ImageFormat.writable.first { $0.rawValue == word }
+        guard named != nil || word == "auto" || word == "best" else {
+            let known = (["auto", "best"] + ImageFormat.writable.map(\.rawValue)).joined(separator: ", ")
+            throw JSONError(.invalid, "unsupported output format \"\(word)\"; expected one of \(known)")
+        }
+        (format, choosesFormat) = (named, word == "best")
+    }
+
+    /// Decodes a quality, 1 to 100 or `{"target": 0.98}`.
+    mutating func setQuality(_ value: JSONElement) throws(JSONError) {
+        (quality, similarity) = (nil, nil)
+        guard let value = value.given else { return }
+        if value.kind != .object {
+            quality = Int(try value.integer(in: 1...100))
+            return
+        }
+        try value.forEachGiven { name, target throws(JSONError) in
+            switch name {
+            case "target": similarity = CanonicalNumber.rounded(try target.double(in: 0.5...0.9999))
+            default: throw JSONError(.unknown, "unknown member of a quality; expected target")
+            }
+        }
+        guard similarity != nil else { throw JSONError(.missing, "expected a target from 0.5 to 0.9999") }
+    }
+
+    /// Decodes a chroma subsampling or `auto`.
+    mutating func setChromaSubsampling(_ value: JSONElement) throws(JSONError) {
+        let word = try value.given?.string() ?? "auto"
+        chromaSubsampling = ChromaSubsampling(rawValue: word)
+        guard chromaSubsampling != nil || word == "auto" else {
+            throw JSONError(.invalid, "expected auto, 4:4:4 or 4:2:0, found \"\(word)\"")
+        }
+    }
+
+    /// Decodes an output profile. That of `srgb` is the default.
+    mutating func setProfile(_ value: JSONElement) throws(JSONError) {
+        let word = try value.given?.string() ?? "srgb"
+        profile = OutputProfile(rawValue: word)
+        guard profile != nil || word == "srgb" else {
+            throw JSONError(.invalid, "expected srgb or p3, found \"\(word)\"")
+        }
+    }
+}
+
+extension Quantization {
+    /// Decodes `true`, a number of colors, or an object with `colors` and `dither`; nil for `false`.
+    init?(_ value: JSONElement) throws(JSONError) {
+        self.init()
+        switch value.kind {
+        case .object:
+            try value.forEachGiven { name, part throws(JSONError) in
+                switch name {
+                case "colors": colors = try Self.size(part)
+                case "dither": dither = CanonicalNumber.rounded(try part.double(in: 0...1))
+                default: throw JSONError(.unknown, "unknown member of a palette; expected colors or dither")
+                }
+            }
+        case .number: colors = try Self.size(value)
+        default: guard try value.bool() else { return nil }
+        }
+    }
+
+    private static func size(_ value: JSONElement) throws(JSONError) -> Int {
+        let count = Int(try value.integer(in: 1...256))
+        guard sizes.contains(count) else {
+            throw JSONError(.invalid, "expected 2, 4, 16 or 256 colors, found \(count)")
+        }
+        return count
     }
 }

@@ -30,6 +30,9 @@ struct VariantFields {
     /// The longest side that any of the formats supports, in pixels.
     static let longestSide = 65_535.0
 
+    /// The greatest `maximumBytes`: 1 GiB.
+    private static let maximumBytes: Int64 = 1 << 30
+
     /// Decodes a field.
     /// - Returns: True if `name` is a field of an output.
     mutating func read(_ name: JSONName, _ value: JSONElement, _ reader: JobDecoder) throws(JSONError) -> Bool {
@@ -46,8 +49,10 @@ struct VariantFields {
         case "position": position = try isNull ? .center : ContentMode(position: value)
         case "cropRect": cropRect = try isNull ? .whole : CropRect(value)
         case "trim": trim = try isNull ? nil : Trim(value)
-        case "format": output.format = try isNull ? nil : OutputOptions.format(value)
-        case "quality": output.quality = try isNull ? nil : Int(value.integer(in: 1...100))
+        case "format": try output.setFormat(value)
+        case "quality": try output.setQuality(value)
+        case "maximumBytes": output.maximumBytes = try isNull ? nil : Int(value.integer(in: 1...Self.maximumBytes))
+        case "allowResize": output.allowsResizing = try isNull ? false : value.bool()
         case "sizeForDisplay": sizeForDisplay = try isNull ? true : value.bool()
         case "sizer": sizer = try isNull ? nil : value.sizer(registered: reader.customSizers)
         case "gravity": gravity = try isNull ? .center : Gravity(value)
@@ -59,10 +64,14 @@ struct VariantFields {
         case "before": before = try isNull ? nil : ProcessorList(value, reader)
         case "processors": processors = try isNull ? nil : ProcessorList(value, reader)
         case "lossless": output.lossless = try isNull ? false : value.bool()
+        case "nearLossless": output.nearLossless = try isNull ? false : value.bool()
+        case "chromaSubsampling": try output.setChromaSubsampling(value)
+        case "quantize": output.quantization = try isNull ? nil : Quantization(value)
         case "effort": output.effort = try isNull ? nil : Int(value.integer(in: 0...9))
         case "progressive": output.progressive = try isNull ? false : value.bool()
         case "stripMetadata": output.stripMetadata = try isNull ? true : value.bool()
         case "keepProfile": output.keepProfile = try isNull ? false : value.bool()
+        case "profile": try output.setProfile(value)
         case "frames": output.frames = try isNull ? nil : Int(value.integer(in: 1...65_535))
         case "tolerance": tolerance = try isNull ? nil : value.choice(of: Tolerance.allCases)
         case "blurhash": find(.blurhash, try isNull ? false : value.bool())
@@ -91,6 +100,13 @@ struct VariantFields {
 
     /// Creates the variant.
     func variant(_ reader: JobDecoder) throws(JSONError) -> Variant {
+        if output.choosesFormat, output.quality != nil {
+            throw JSONError(
+                .invalid, "with the format best, expected a target such as {\"target\": 0.98}", path: "quality")
+        }
+        if output.profile != nil, output.keepProfile {
+            throw JSONError(.invalid, "cannot be combined with keepProfile", path: "profile")
+        }
         let sizing = Sizing(
             goal: try goal(), cropRect: cropRect, trim: trim, screenScale: screenScale, gravity: gravity,
             upscale: upscale)

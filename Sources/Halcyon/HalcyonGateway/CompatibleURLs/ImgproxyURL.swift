@@ -221,7 +221,7 @@ struct ImgproxySettings {
         case "enforce_thumbnail", "eth", "keep_copyright", "kcr", "raw":
             if try flag(option) { throw option.unsupported() }
         case "auto_rotate", "ar": if try !flag(option) { throw option.unsupported("images are always auto-rotated") }
-        case "max_bytes", "mb", "page", "pg", "dpi", "min-width", "min_width", "mw", "min-height", "min_height", "mh":
+        case "page", "pg", "dpi", "min-width", "min_width", "mw", "min-height", "min_height", "mh":
             if try option.whole(0, in: 0...Int.max) ?? 0 != 0 { throw option.unsupported() }
         case "padding", "pd":
             for index in 0..<option.count where try option.number(index, in: 0...CompatibleJob.longestSide) ?? 0 > 0 {
@@ -425,6 +425,10 @@ struct ImgproxySettings {
             try option.allow(0...1)
             let quality = try option.whole(0, in: 0...100) ?? 0
             job.fields["quality"] = quality > 0 ? quality.json : nil
+        case "max_bytes", "mb":
+            try option.allow(1...1)
+            job.fields["maximumBytes"] = try option.whole(0, in: 0...(1 << 30)).flatMap { $0 > 0 ? $0.json : nil }
+        case "autoquality", "aq": try searchQuality(option)
         case "format_quality", "fq":
             guard option.count > 0, option.count.isMultiple(of: 2) else {
                 throw option.invalid("formats, each with its quality, such as jpeg:80:webp:75")
@@ -442,14 +446,29 @@ struct ImgproxySettings {
             job.fields["keepProfile"] = try flag(option) ? nil : true.json
         case "disable_animation", "da":
             job.fields["frames"] = try flag(option) ? 1.json : nil
-        case "jpeg_options", "jpgo", "png_options", "pngo":
-            guard option.count <= 1 else { throw option.unsupported("only its first argument has a counterpart") }
-            job.fields["progressive"] = try flag(option, 0) ? true.json : nil
+        case "jpeg_options", "jpgo":
+            guard option.count <= 2 else { throw option.unsupported("only its first two arguments have a counterpart") }
+            job.fields["progressive"] = try isOn(option, 0) ? true.json : nil
+            job.fields["chromaSubsampling"] = try isOn(option, 1) ? "4:4:4".json : nil
+        case "png_options", "pngo":
+            try option.allow(0...3)
+            job.fields["progressive"] = try isOn(option, 0) ? true.json : nil
+            let colors = try option.whole(2, in: 2...256) ?? 256
+            guard Quantization.sizes.contains(colors) else {
+                throw option.unsupported("a palette has 2, 4, 16 or 256 colors")
+            }
+            job.fields["quantize"] = try isOn(option, 1) ? colors.json : nil
         case "webp_options", "webpo":
-            guard option.count <= 1, ["lossy", "lossless", nil].contains(option[0]) else {
-                throw option.unsupported("only lossy and lossless have a counterpart")
+            guard option.count <= 1, ["lossy", "near_lossless", "lossless", nil].contains(option[0]) else {
+                throw option.unsupported("only lossy, near_lossless and lossless have a counterpart")
             }
             job.fields["lossless"] = option[0] == "lossless" ? true.json : nil
+            job.fields["nearLossless"] = option[0] == "near_lossless" ? true.json : nil
+        case "avif_options", "avifo":
+            try option.allow(0...1)
+            let ratios = ["auto": "auto", "on": "4:2:0", "off": "4:4:4"]
+            guard let ratio = ratios[option[0] ?? "auto"] else { throw option.invalid("auto, on or off") }
+            job.fields["chromaSubsampling"] = ratio == "auto" ? nil : ratio.json
         case "resizing_algorithm", "ra":
             try option.allow(1...1)
             let kernels = ["nearest": "none", "linear": "low", "cubic": "medium", "lanczos3": "default"]
@@ -458,6 +477,22 @@ struct ImgproxySettings {
         default: return false
         }
         return true
+    }
+
+    /// Applies `METHOD:TARGET`. DSSIM is (1 - SSIM) / 2.
+    private mutating func searchQuality(_ option: URLOption) throws(Problem) {
+        guard option.count <= 2 else { throw option.unsupported("the bounds of the quality have no counterpart") }
+        switch option[0] {
+        case "none", nil: break
+        case "size":
+            guard let bytes = try option.whole(1, in: 1...(1 << 30)) else { throw option.invalid("a number of bytes") }
+            job.fields["maximumBytes"] = bytes.json
+        case "dssim":
+            var target = JobBuilder()
+            target.set("target", 1 - 2 * (try option.number(1, in: 0.00005...0.25) ?? 0.02))
+            job.fields["quality"] = target.json
+        default: throw option.unsupported("the methods are none, size and dssim")
+        }
     }
 
     /// Applies the extension at the end of the URL. An empty one means the format of the source.
@@ -489,6 +524,11 @@ struct ImgproxySettings {
         case "0", "f", "false", "F", "FALSE", "False": return false
         default: throw option.invalid("1, t, true, 0, f or false")
         }
+    }
+
+    /// Returns a Boolean argument that is false if it is missing.
+    private func isOn(_ option: URLOption, _ index: Int) throws(Problem) -> Bool {
+        option[index] == nil ? false : try flag(option, index)
     }
 
     private func url(_ option: URLOption, _ options: ImgproxyURLOptions) throws(Problem) -> String {

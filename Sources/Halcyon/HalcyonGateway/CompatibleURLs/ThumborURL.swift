@@ -459,7 +459,13 @@ struct ThumborSettings {
             job.fields["maxAge"] = try filter.whole(0, in: 0...Int(Int32.max)).map { $0 > 0 ? $0 : -1 }?.json
         case "max_bytes":
             try filter.allow(1...1)
-            guard try filter.whole(0, in: 0...Int.max) == 0 else { throw filter.unsupported() }
+            job.fields["maximumBytes"] = try filter.whole(0, in: 0...(1 << 30)).flatMap { $0 > 0 ? $0.json : nil }
+        case "to_colorspace" where isImagor:
+            try filter.allow(0...1)
+            guard let profile = ["srgb": "srgb", "p3": "p3"][filter[0] ?? "srgb"] else {
+                throw filter.unsupported("the profiles are srgb and p3")
+            }
+            job.fields["profile"] = profile == "srgb" ? nil : profile.json
         default: return false
         }
         return true

@@ -17,13 +17,14 @@ struct RenderQuery {
     /// Fields whose value is always a string.
     static let texts: Set = [
         "contentMode", "scaleOptions", "position", "interpolationQuality", "background", "format", "tenant",
-        "priority", "tolerance", "preset",
+        "priority", "tolerance", "preset", "chromaSubsampling", "profile",
     ]
     /// Fields whose value is parsed as a number, Boolean or JSON if possible, and is a string otherwise.
     static let values: Set = [
         "source", "width", "height", "screenScale", "cropRect", "trim", "gravity", "sizeForDisplay", "sizer", "upscale",
         "linearLight", "before", "processors", "quality", "lossless", "effort", "progressive", "stripMetadata",
-        "keepProfile", "frames", "maxAge", "cache", "tags", "fallback",
+        "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless", "quantize", "maxAge", "cache", "tags",
+        "fallback",
     ]
     /// The parameters of a request for facts.
     static let facts = texts.intersection(["tenant", "priority", "tolerance"])

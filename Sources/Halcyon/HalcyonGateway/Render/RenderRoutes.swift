@@ -77,7 +77,7 @@ struct RenderRoutes: Sendable {
         // The format is that of the preset, unless it is overridable and automatic.
         let job = try await submitter.prepare(draft, naming: "render").job
         let preset = job.preset.flatMap { submitter.presets[$0.name] }
-        return preset?.overridable.contains("format") == true && job.variants.first?.output.format == nil
+        return preset?.overridable.contains("format") == true && job.variants.first?.output.hasAutomaticFormat == true
             ? format : nil
     }
 

@@ -60,6 +60,103 @@ extension Image {
     }
 }
 
+/// The structural similarity of images to one image: the mean SSIM index of their luma (Wang, Bovik, Sheikh and
+/// Simoncelli, "Image Quality Assessment: From Error Visibility to Structural Similarity", IEEE Transactions on Image
+/// Processing 13(4), 2004).
+///
+/// With the constants of the authors: Gaussian windows of 11×11 pixels with a standard deviation of 1.5, inside the
+/// image; K1 = 0.01, K2 = 0.03 and L = 255; and, as in their program ssim.m, luma that is averaged over squares of
+/// F = max(1, round(shorter side / 256)) pixels, because that is about the resolution at which the eye sees an image.
+/// Luma is that of BT.601, of the encoded samples. Images with alpha are compared over white and over black, and the
+/// lower index counts.
+struct Similarity {
+    /// Luma and its local means and variances.
+    private struct Reference {
+        let luma: Image
+        let mean: Image
+        let variance: Image
+    }
+
+    private static let (k1, k2) = ((0.01 * 255) * (0.01 * 255), (0.03 * 255) * (0.03 * 255))
+    private static let grounds = [CSSColor.white, .black]
+    private let factor: Int
+    private var references: [Reference] = []
+
+    /// - Parameter image: The reference. For an animation, the strip of its frames.
+    init(to image: Image, _ cancellation: Cancellation?) throws(VipsError) {
+        let side = min(image.width, image.pageHeight)
+        factor = max(1, Int((Double(side) / 256).rounded()))
+        for ground in Self.grounds.prefix(image.hasAlpha ? 2 : 1) {
+            let luma = try image.luma(over: ground, averaging: factor).inMemory(cancellation)
+            let mean = try luma.windowed().inMemory(cancellation)
+            let variance = try luma.times(luma).windowed().minus(mean.times(mean)).inMemory(cancellation)
+            references.append(Reference(luma: luma, mean: mean, variance: variance))
+        }
+    }
+
+    /// Returns the similarity of a file: 1 for equal luma, less for anything else.
+    func similarity(ofFile file: [UInt8], _ cancellation: Cancellation?) throws -> Double {
+        let encoded = try EncodedImage(file)
+        let options: Operation.Arguments = [.webp, .gif].contains(encoded.format) ? ["n": -1] : [:]
+        return try similarity(of: encoded.open(options).inMemory(cancellation), cancellation)
+    }
+
+    /// Returns the similarity of an image of the same size.
+    func similarity(of image: Image, _ cancellation: Cancellation?) throws(VipsError) -> Double {
+        var lowest = 1.0
+        for (reference, ground) in zip(references, Self.grounds) {
+            let luma = try image.luma(over: ground, averaging: factor).inMemory(cancellation)
+            let mean = try luma.windowed()
+            let variance = try luma.times(luma).windowed().minus(mean.times(mean))
+            let covariance = try luma.times(reference.luma).windowed().minus(mean.times(reference.mean))
+            let luminance = try mean.times(reference.mean).linear(2, Self.k1)
+            let structure = try covariance.linear(2, Self.k2)
+            let powers = try mean.times(mean).plus(reference.mean.times(reference.mean)).linear(1, Self.k1)
+            let spread = try variance.plus(reference.variance).linear(1, Self.k2)
+            let index = try luminance.times(structure).combined("divide", powers.times(spread))
+            lowest = min(lowest, try index.averages(cancellation)[0])
+        }
+        return lowest
+    }
+}
+
+extension Image {
+    /// The luma over an opaque color in double precision, averaged over squares. Incomplete squares at the right and at
+    /// the bottom are dropped.
+    fileprivate func luma(over ground: CSSColor, averaging factor: Int) throws(VipsError) -> Image {
+        let opaque = try inSRGB(keepingProfile: true).flattened(onto: ground)
+        let exact = try opaque.calling("cast", ["format": "double"])
+        let luma =
+            opaque.bands < 3
+            ? exact : try exact.calling("recomb", ["m": .image(try Image(matrix: [[0.299, 0.587, 0.114]]))])
+        guard factor > 1 else { return luma }
+        let whole = try luma.cropped(0, 0, width / factor * factor, height / factor * factor)
+        return try whole.calling("shrink", ["hshrink": .int(factor), "vshrink": .int(factor)])
+    }
+
+    /// The Gaussian mean around each pixel whose window lies inside the image; around each pixel if the image is
+    /// smaller than a window.
+    fileprivate func windowed() throws(VipsError) -> Image {
+        let weights = (-5...5).map { exp(-Double($0 * $0) / (2 * 1.5 * 1.5)) }
+        let kernel = try Image(matrix: [weights], scale: weights.reduce(0, +))
+        let means = try calling("convsep", ["mask": .image(kernel), "precision": "float"])
+        guard width > 10, height > 10 else { return means }
+        return try means.cropped(5, 5, width - 10, height - 10)
+    }
+
+    fileprivate func times(_ other: Image) throws(VipsError) -> Image { try combined("multiply", other) }
+    fileprivate func plus(_ other: Image) throws(VipsError) -> Image { try combined("add", other) }
+    fileprivate func minus(_ other: Image) throws(VipsError) -> Image { try combined("subtract", other) }
+
+    fileprivate func combined(_ name: String, _ other: Image) throws(VipsError) -> Image {
+        try Operation.call(name, ["left": .image(self), "right": .image(other)]).image()
+    }
+
+    fileprivate func linear(_ factor: Double, _ offset: Double) throws(VipsError) -> Image {
+        try calling("linear", ["a": .doubles([factor]), "b": .doubles([offset])])
+    }
+}
+
 /// The dominant color of an image.
 enum DominantColor {
     /// Returns the mean of the fullest of 4096 boxes of similar colors, with 16 levels per channel.

@@ -11,6 +11,8 @@ struct OutputPlan {
     let inputSize: PixelSize
     /// The orientation of that picture. The processors before sizing receive, and produce, an upright one.
     let orientation: Orientation
+    /// The encoders of the formats that the output may have: ``encoder``, or those of `best`.
+    let candidates: [Encoder]
     /// The number of output frames; 1 for a still image.
     let frames: Int
     /// The geometry. Until the pixels determine the focus, the center is used.
@@ -35,15 +37,30 @@ struct OutputPlan {
             source.header.hasAlpha || (geometry.leavesExcess && !variant.background.isOpaque)
             || variant.allProcessors.contains(where: extensions.makesTransparency)
         let wanted = min(source.frames, variant.output.frames ?? source.frames)
-        format =
-            variant.output.format
-            ?? .automatic(source: source.format, isTransparent: isTransparent, isAnimated: wanted > 1)
+        let automatic = ImageFormat.automatic(
+            source: source.format, isTransparent: isTransparent, isAnimated: wanted > 1)
+        let best =
+            variant.output.choosesFormat
+            ? ImageFormat.candidates(
+                automatic, variant.output, isTransparent: isTransparent, isAnimated: wanted > 1) : []
+        format = best.first?.output ?? variant.output.format ?? automatic
         frames = format.hasAnimation ? wanted : 1
         background = format.hasAlpha ? variant.background : variant.background.over(.white)
-        guard let encoder = Encoder(format, variant.output) else {
+        guard let encoder = best.first ?? Encoder(format, variant.output) else {
             throw JobError(.unsupportedFormat, "the installed libraries cannot write \(format.rawValue)")
         }
         self.encoder = encoder
+        candidates = best.isEmpty ? [encoder] : best
+        guard variant.output.profile == nil || variant.assets.isEmpty else {
+            throw JobError(
+                .unsupportedFormat,
+                "the profile p3 cannot be combined with pictures in processors, which are in sRGB")
+        }
+        guard variant.output.profile == nil || variant.before.isEmpty && !variant.linearLight else {
+            throw JobError(
+                .unsupportedFormat,
+                "the profile p3 cannot be combined with linearLight and processors before sizing, which use sRGB")
+        }
         part = orientation.stored(
             variant.needsFocus ? try variant.sizing.crop(of: inputSize) : geometry.sourceRect, in: inputSize)
     }
@@ -123,6 +140,20 @@ extension ImageFormat {
         default: isTransparent ? .png : .jpeg
         }
     }
+
+    /// Returns the encoders for the formats among which `best` chooses: those that browsers display, the picture fits,
+    /// and the installed libraries can write and, to measure the similarity, decode. The first one has the largest
+    /// limits.
+    fileprivate static func candidates(
+        _ automatic: ImageFormat, _ output: OutputOptions, isTransparent: Bool, isAnimated: Bool
+    ) -> [Encoder] {
+        let formats: [ImageFormat] =
+            if isAnimated { [.webp, .gif] } else {
+                [automatic == .png || isTransparent || output.lossless ? .png : .jpeg, .webp, .avif]
+            }
+        return formats.compactMap { Encoder($0, output) }
+            .filter { output.targetSimilarity == nil || $0.isLossless || $0.canDecode }
+    }
 }
 
 extension OutputPlan {
@@ -135,11 +166,22 @@ extension OutputPlan {
     /// - Parameter size: The size of a frame after all processors.
     func encoderBytes(for size: PixelSize) -> Int {
         let options = variant.output
+        // A search encodes one file after the other. For the similarity it decodes them, next to the brightness of the
+        // picture; to shrink the picture, it holds a smaller copy.
+        let search = (options.targetSimilarity != nil ? 20 : 0) + (options.allowsResizing ? 4 : 0)
+        let most = candidates.map { encoderBytes(of: $0.output, for: size) }.max() ?? 0
+        return most + search * size.pixels * frames
+    }
+
+    private func encoderBytes(of format: ImageFormat, for size: PixelSize) -> Int {
+        let options = variant.output
         let (fixed, perPixel) =
             switch format {
+            // Quantization needs as much as for a GIF, and the coefficients of all colors.
+            case .png where options.quantization != nil || options.maximumBytes != nil: (24 << 20, 16)
             case .avif: (8 << 20, 14)
             case .gif: (24 << 20, 4)
-            case .webp where options.lossless: (0, 26)
+            case .webp where options.lossless || options.nearLossless: (0, 26)
             case .jxl: (8 << 20, (options.effort ?? 0) > 6 ? 250 : options.lossless ? 60 : 36)
             default: (0, 0)
             }

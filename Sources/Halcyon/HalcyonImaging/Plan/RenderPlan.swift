@@ -149,12 +149,22 @@ extension OutputPlan {
     ///
     /// - Parameter size: The size of a frame after all processors.
     func unstoppableMilliseconds(for size: PixelSize) -> Double {
+        candidates.map { unstoppableMilliseconds(of: $0.output, for: size) }.max() ?? 0
+    }
+
+    /// A search checks for cancellation between encodings, so the longest one counts. Decoding the file to measure its
+    /// similarity is part of it.
+    private func unstoppableMilliseconds(of format: ImageFormat, for size: PixelSize) -> Double {
         let perMillion: Double
         switch format {
+        // Quantization takes about as long as that of a GIF.
+        case .png where variant.output.quantization != nil || variant.output.maximumBytes != nil: perMillion = 1577
         case .jpeg: perMillion = variant.output.progressive ? 20 : 0
         case .png: perMillion = variant.output.progressive ? 106 : 0
         // The upper half of the effort range takes twice as long, and so does lossless encoding.
-        case .webp: perMillion = 122 * ((variant.output.effort ?? 0) > 5 ? 2 : 1) * (variant.output.lossless ? 2 : 1)
+        case .webp:
+            let output = variant.output
+            perMillion = 122 * (output.effort ?? 0 > 5 ? 2 : 1) * (output.lossless || output.nearLossless ? 2 : 1)
         case .gif: perMillion = 1577
         case .tiff: perMillion = 0
         default: perMillion = .infinity

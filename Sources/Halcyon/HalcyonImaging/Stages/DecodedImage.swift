@@ -132,9 +132,13 @@ extension Image {
     ///
     /// With `keepingProfile`, an image with an embedded profile keeps its color space, unless it is CMYK.
     ///
+    /// With `target`, colors are converted to that profile instead, which is embedded in the file. Gray stays the same,
+    /// because the profiles have the white point and the transfer curve of sRGB.
+    ///
     /// An embedded profile is applied unless it is sRGB. CMYK without a profile uses libvips' built-in CMYK profile. A
     /// profile that does not match the pixels is ignored, as in browsers.
-    func inSRGB(keepingProfile: Bool) throws(VipsError) -> Image {
+    func inSRGB(keepingProfile: Bool, as target: OutputProfile? = nil) throws(VipsError) -> Image {
+        if let target { return try inProfile(target) }
         let profile = keepingProfile ? nil : bytes(of: "icc-profile-data")
         if interpretation == .cmyk || profile.map({ !ICCProfile($0).isSRGB }) ?? false {
             // A profile that does not match is ignored.
@@ -147,6 +151,15 @@ extension Image {
         }
     }
 
+    private func inProfile(_ target: OutputProfile) throws(VipsError) -> Image {
+        if interpretation == .cmyk || bytes(of: "icc-profile-data") != nil, bands - (hasAlpha ? 1 : 0) >= 3 {
+            // A profile that does not match is ignored.
+            if let converted = try? converted(to: target.rawValue) { return converted }
+        }
+        let plain = try inSRGB(keepingProfile: false).without(fields: ["icc-profile-data"])
+        return plain.bands < 3 ? plain : try plain.converted(to: target.rawValue)
+    }
+
     /// Converts grey to red, green and blue.
     func inColour() throws(VipsError) -> Image {
         guard bands < 3 else { return self }
@@ -155,19 +168,20 @@ extension Image {
 
     /// Converts by profiles to 8 bits. libvips 8.14 would clip a 16-bit alpha at 255 if the profile is grey, so alpha
     /// is converted separately.
-    private func converted() throws(VipsError) -> Image {
-        guard hasAlpha, sampleFormat == .uint16 else { return try throughProfiles() }
+    private func converted(to output: String = "srgb") throws(VipsError) -> Image {
+        guard hasAlpha, sampleFormat == .uint16 else { return try throughProfiles(to: output) }
         let alpha = try alpha().calling("cast", ["format": "uchar", "shift": true])
         return try Operation.call(
-            "bandjoin", ["in": .images([try withoutAlpha().throughProfiles(), alpha])]
+            "bandjoin", ["in": .images([try withoutAlpha().throughProfiles(to: output), alpha])]
         ).image()
     }
 
-    private func throughProfiles() throws(VipsError) -> Image {
+    private func throughProfiles(to output: String) throws(VipsError) -> Image {
         var arguments: [String: Value] = [
-            "output-profile": "srgb", "embedded": true, "depth": 8, "intent": "relative",
+            "output-profile": .string(output), "embedded": true, "depth": 8, "intent": "relative",
         ]
         if interpretation == .cmyk { arguments["input-profile"] = "cmyk" }
+        if interpretation == .sRGB, bytes(of: "icc-profile-data") == nil { arguments["input-profile"] = "srgb" }
         return try calling("icc_transform", arguments)
     }
 }

@@ -253,6 +253,8 @@ extension ImageEvent {
         public let phash: String?
         /// The facts about the source, if the job asked for them.
         public let info: SourceInfo?
+        /// The outcome of the search for the size or the quality, if the job asked for one.
+        public let encoding: Encoding?
         /// The address to which the file was uploaded: the expanded template without its query, or the scheme, host and
         /// port of a URL that the job gave. Nil if it was not uploaded.
         public let put: String?
@@ -273,7 +275,7 @@ extension ImageEvent {
 
         private enum CodingKeys: String, CodingKey {
             case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, trim, put, data, url
-            case palette, thumbhash, phash, info
+            case palette, thumbhash, phash, info, encoding
             case expiry = "expiresAt"
         }
     }
@@ -327,6 +329,18 @@ extension ImageEvent {
             /// Meters above sea level.
             public let altitude: Double?
         }
+    }
+
+    /// The outcome of the search for the size or the quality of a file.
+    public struct Encoding: Sendable, Equatable, Decodable {
+        /// The chosen quality; nil for a lossless file.
+        public let quality: Int?
+        /// The chosen number of colors; nil without a palette.
+        public let colors: Int?
+        /// The similarity (SSIM) to the picture before encoding; nil if it was not measured.
+        public let similarity: Double?
+        /// The number of files that were encoded; 0 if the file of the source was used.
+        public let encodings: Int
     }
 
     /// The data of a `failed` event.

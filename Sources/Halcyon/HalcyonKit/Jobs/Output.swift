@@ -39,8 +39,20 @@ extension ImageJob {
         public var processors: [Processor]?
         /// The format of the file; nil keeps that of the source.
         public var format: Format?
-        /// The quality of lossy formats, 1 to 100.
-        public var quality: Int?
+        /// The quality of lossy formats.
+        public var quality: Quality?
+        /// The maximum size of the file in bytes, for which the quality is lowered.
+        public var maximumBytes: Int?
+        /// True if the image may become smaller than requested to have at most ``maximumBytes``.
+        public var allowResize: Bool?
+        /// True for lossless WebP after a slight preprocessing.
+        public var nearLossless: Bool?
+        /// The resolution of colors in JPEG and AVIF.
+        public var chromaSubsampling: ChromaSubsampling?
+        /// The reduction of a PNG or GIF to few colors.
+        public var quantize: Quantization?
+        /// The color space of the output.
+        public var profile: Profile?
         /// True for lossless encoding where the format supports it.
         public var lossless: Bool?
         /// The encoder's effort, 0 to 9.
@@ -106,6 +118,46 @@ extension ImageJob {
         case strict, truncated
     }
 
+    /// The quality of lossy formats.
+    public struct Quality: RawRepresentable, Sendable, Hashable, Codable, ExpressibleByIntegerLiteral {
+        /// The value in the job's JSON.
+        public let rawValue: JSONValue
+        /// Creates a value that has no static member here.
+        public init(rawValue: JSONValue) { self.rawValue = rawValue }
+        /// Creates a fixed quality, 1 to 100.
+        public init(integerLiteral value: Int) { self.init(value) }
+        /// Creates a fixed quality, 1 to 100.
+        public init(_ value: Int) { self.init(rawValue: .number(Double(value))) }
+        /// The lowest quality whose similarity (SSIM) to the picture before encoding is at least this, 0.5 to 0.9999.
+        public static func target(_ similarity: Double) -> Self { Self(rawValue: ["target": .number(similarity)]) }
+    }
+
+    /// The resolution of the two color channels, relative to that of the brightness.
+    public enum ChromaSubsampling: String, Sendable, Codable, CaseIterable {
+        /// The choice of the encoder.
+        case auto
+        /// The full resolution.
+        case full = "4:4:4"
+        /// Half the resolution along each side.
+        case half = "4:2:0"
+    }
+
+    /// The reduction of an image to a palette of few colors.
+    public struct Quantization: Sendable, Hashable, Codable {
+        /// The maximum number of colors: 2, 4, 16 or 256. Nil for 256.
+        public var colors: Int?
+        /// The amount of error diffusion, 0 to 1. Nil for 1.
+        public var dither: Double?
+        /// Creates a reduction.
+        public init(colors: Int? = nil, dither: Double? = nil) { (self.colors, self.dither) = (colors, dither) }
+    }
+
+    /// The color space of an output.
+    public enum Profile: String, Sendable, Codable, CaseIterable {
+        /// sRGB without an embedded profile, or Display P3 with one.
+        case srgb, p3
+    }
+
     /// The format of a file.
     public struct Format: RawRepresentable, Sendable, Hashable, Codable {
         /// The format's name.
@@ -113,6 +165,8 @@ extension ImageJob {
         /// Creates a format that has no static member here.
         public init(rawValue: String) { self.rawValue = rawValue }
 
+        /// The smallest of several formats; only for jobs.
+        public static let best = Self(rawValue: "best")
         /// The formats that workers can write.
         public static let jpeg = Self(rawValue: "jpeg"), png = Self(rawValue: "png"), webp = Self(rawValue: "webp"),
             avif = Self(rawValue: "avif"), gif = Self(rawValue: "gif"), tiff = Self(rawValue: "tiff"),

@@ -226,6 +226,8 @@ public struct ResultMetadata: Hashable, Sendable {
     public var phash: String?
     /// The facts about the source as a JSON object, if the variant has ``Variant/info``. The file consists of them.
     public var info: [UInt8]?
+    /// The outcome of the search for the size or the quality; nil without one.
+    public var encoding: EncodingChoice?
     /// The metadata of the source.
     public var source: SourceMetadata
     /// True if the origin's response or a redirect to it was `private` (RFC 9111, section 5.2.2.7). Shared caches must
@@ -237,7 +239,8 @@ public struct ResultMetadata: Hashable, Sendable {
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
         blurhash: String? = nil, dominantColor: String? = nil, trim: PixelRect? = nil, palette: [String]? = nil,
         thumbhash: String? = nil,
-        phash: String? = nil, info: [UInt8]? = nil, source: SourceMetadata, isPrivate: Bool = false
+        phash: String? = nil, info: [UInt8]? = nil, encoding: EncodingChoice? = nil, source: SourceMetadata,
+        isPrivate: Bool = false
     ) {
         self.width = width
         self.height = height
@@ -252,8 +255,38 @@ public struct ResultMetadata: Hashable, Sendable {
         self.thumbhash = thumbhash
         self.phash = phash
         self.info = info
+        self.encoding = encoding
         self.source = source
         self.isPrivate = isPrivate
+    }
+}
+
+/// The outcome of a search for the size or the quality of a file.
+public struct EncodingChoice: Hashable, Codable, Sendable {
+    /// The chosen quality, 1 to 100; nil for a lossless file.
+    public var quality: Int?
+    /// The chosen number of colors of the palette; nil without a palette.
+    public var colors: Int?
+    /// The similarity to the picture before encoding, at most 1, rounded to six decimals; nil if it was not measured.
+    public var similarity: Double?
+    /// The number of files that were encoded; 0 if the file of the source was used.
+    public var encodings: Int
+
+    /// Creates an outcome.
+    public init(quality: Int? = nil, colors: Int? = nil, similarity: Double? = nil, encodings: Int) {
+        self.quality = quality
+        self.colors = colors
+        self.similarity = similarity.map { ($0 * 1_000_000).rounded() / 1_000_000 }
+        self.encodings = encodings
+    }
+
+    /// A text such as `quality 62, similarity 0.981, 7 encodings`.
+    public var summary: String {
+        let parts = [
+            quality.map { "quality \($0)" }, colors.map { "\($0) colors" }, similarity.map { "similarity \($0)" },
+            encodings == 1 ? "1 encoding" : "\(encodings) encodings",
+        ]
+        return parts.compactMap(\.self).joined(separator: ", ")
     }
 }
 

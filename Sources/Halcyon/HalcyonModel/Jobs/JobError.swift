@@ -26,7 +26,7 @@ public enum JobErrorCode: String, CaseIterable, Codable, Sendable {
     case timeout
     /// The number of redirects exceeded the limit.
     case tooManyRedirects = "too_many_redirects"
-    /// The size in bytes exceeded the limit.
+    /// The size in bytes of the source exceeded the limit, or that of the output exceeds the job's `maximumBytes`.
     case tooLarge = "too_large"
     /// The number of pixels of the source or the output exceeded the limit.
     case tooManyPixels = "too_many_pixels"

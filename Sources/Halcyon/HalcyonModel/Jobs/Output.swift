@@ -30,11 +30,26 @@ public enum ImageFormat: String, CaseIterable, Codable, Sendable {
 public struct OutputOptions: Hashable, Codable, Sendable {
     /// The format; nil for `auto`, which derives it from the source's format.
     public var format: ImageFormat?
+    /// True for `best`: the output is encoded in several formats, and the smallest file is kept. ``format`` is nil.
+    public var choosesFormat: Bool
     /// The quality, 1 to 100; nil for the format's default.
     public var quality: Int?
+    /// The similarity to the picture before encoding, 0.5 to 0.9999, that the lowest sufficient quality is searched
+    /// for; nil for a fixed quality.
+    public var similarity: Double?
+    /// The maximum size of the file in bytes; nil for any.
+    public var maximumBytes: Int?
+    /// True if the picture may become smaller than requested to reach ``maximumBytes``.
+    public var allowsResizing: Bool
     /// True for lossless compression, where the format supports it (WebP, AVIF, JPEG XL; PNG, GIF and TIFF are always
     /// lossless).
     public var lossless: Bool
+    /// True for lossless WebP after a preprocessing whose strength follows from the quality.
+    public var nearLossless: Bool
+    /// The resolution of the colors in JPEG and AVIF; nil for the encoder's choice.
+    public var chromaSubsampling: ChromaSubsampling?
+    /// The palette of a PNG or GIF; nil for the format's default.
+    public var quantization: Quantization?
     /// The compression effort, 0 (fast) to 9 (small); nil for the format's default.
     public var effort: Int?
     /// True for a progressive JPEG or an interlaced PNG.
@@ -43,15 +58,28 @@ public struct OutputOptions: Hashable, Codable, Sendable {
     public var stripMetadata: Bool
     /// True if the source's color space and ICC profile are preserved instead of converting to sRGB.
     public var keepProfile: Bool
+    /// The color space of the output, whose profile is embedded; nil for sRGB without a profile.
+    public var profile: OutputProfile?
     /// The maximum number of frames of an animation; nil for all.
     public var frames: Int?
 
     /// Creates encoding options.
     public init(
         format: ImageFormat? = nil, quality: Int? = nil, lossless: Bool = false, effort: Int? = nil,
-        progressive: Bool = false, stripMetadata: Bool = true, keepProfile: Bool = false, frames: Int? = nil
+        progressive: Bool = false, stripMetadata: Bool = true, keepProfile: Bool = false, frames: Int? = nil,
+        choosesFormat: Bool = false, similarity: Double? = nil, maximumBytes: Int? = nil, allowsResizing: Bool = false,
+        nearLossless: Bool = false, chromaSubsampling: ChromaSubsampling? = nil, quantization: Quantization? = nil,
+        profile: OutputProfile? = nil
     ) {
         self.format = format
+        self.choosesFormat = choosesFormat
+        self.similarity = similarity
+        self.maximumBytes = maximumBytes
+        self.allowsResizing = allowsResizing
+        self.nearLossless = nearLossless
+        self.chromaSubsampling = chromaSubsampling
+        self.quantization = quantization
+        self.profile = profile
         self.quality = quality
         self.lossless = lossless
         self.effort = effort
@@ -59,6 +87,50 @@ public struct OutputOptions: Hashable, Codable, Sendable {
         self.stripMetadata = stripMetadata
         self.keepProfile = keepProfile
         self.frames = frames
+    }
+
+    /// The similarity that `best` aims for if the job gives none.
+    public static let standardSimilarity = 0.98
+
+    /// The similarity to search for; nil for a fixed quality and for lossless formats chosen by `best`.
+    public var targetSimilarity: Double? {
+        similarity ?? (choosesFormat && !lossless ? Self.standardSimilarity : nil)
+    }
+
+    /// True for `auto`.
+    public var hasAutomaticFormat: Bool { format == nil && !choosesFormat }
+
+    /// True if the output may be encoded more than once.
+    public var isSearched: Bool { choosesFormat || similarity != nil || maximumBytes != nil }
+}
+
+/// The resolution of the two color channels, relative to that of the brightness.
+public enum ChromaSubsampling: String, CaseIterable, Codable, Sendable {
+    /// The full resolution.
+    case full = "4:4:4"
+    /// Half the resolution along each side.
+    case half = "4:2:0"
+}
+
+/// The color spaces that outputs can be converted to.
+public enum OutputProfile: String, CaseIterable, Codable, Sendable {
+    /// Display P3: the primaries of DCI-P3 with the white point and the transfer curve of sRGB.
+    case p3
+}
+
+/// The reduction of a picture to a palette of few colors.
+public struct Quantization: Hashable, Codable, Sendable {
+    /// The numbers of colors that PNG and GIF can encode.
+    public static let sizes = [2, 4, 16, 256]
+    /// The maximum number of colors, one of ``sizes``.
+    public var colors: Int
+    /// The amount of error diffusion, 0 to 1.
+    public var dither: Double
+
+    /// Creates a reduction.
+    public init(colors: Int = 256, dither: Double = 1) {
+        self.colors = colors
+        self.dither = dither
     }
 }
 

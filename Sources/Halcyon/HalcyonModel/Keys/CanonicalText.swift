@@ -31,13 +31,24 @@ extension Variant {
         if linearLight { text += "linear-light\n" }
         if background.alpha > 0 { text += "background=\(background.hexadecimal)\n" }
         for processor in processors { text.append(processor) }
-        if let format = output.format { text += "format=\(format.rawValue)\n" }
+        if let format = output.choosesFormat ? "best" : output.format?.rawValue { text += "format=\(format)\n" }
         if let quality = output.quality { text += "quality=\(quality)\n" }
+        if let target = output.similarity { text.append("quality=target ", canonical: target) }
+        if let bytes = output.maximumBytes {
+            text += "maximum-bytes=\(bytes)\n"
+            if output.allowsResizing { text += "allow-resize\n" }
+        }
         if output.lossless { text += "lossless\n" }
+        if output.nearLossless { text += "near-lossless\n" }
+        if let sampling = output.chromaSubsampling { text += "chroma=\(sampling.rawValue)\n" }
+        if let quantization = output.quantization {
+            text.append("quantize=\(quantization.colors) dither=", canonical: quantization.dither)
+        }
         if let effort = output.effort { text += "effort=\(effort)\n" }
         if output.progressive { text += "progressive\n" }
         if !output.stripMetadata { text += "metadata\n" }
         if output.keepProfile { text += "profile\n" }
+        if let profile = output.profile { text += "profile=\(profile.rawValue)\n" }
         if let frames = output.frames { text += "frames=\(frames)\n" }
         if let tolerance { text += "tolerance=\(tolerance.rawValue)\n" }
         if !findings.isEmpty {
@@ -176,6 +187,13 @@ extension String {
         } else {
             self += text.hasSuffix(".0") ? text.dropLast(2) : text[...]
         }
+    }
+
+    /// Appends a line that ends with a number.
+    fileprivate mutating func append(_ start: String, canonical value: Double) {
+        self += start
+        append(canonical: value)
+        self += "\n"
     }
 
     /// Appends a number with up to six decimals, without trailing zeros or an exponent: `0.333333`, `400`, `-1.5`.

@@ -123,6 +123,7 @@ extension ResultMetadata {
             trim: image.content,
             palette: image.palette, thumbhash: image.thumbhash, phash: image.phash,
             info: image.format == .json ? image.body : nil,
+            encoding: image.encoding,
             source: SourceMetadata(
                 status: source.status, etag: source.validators.etag, bytes: source.body.count,
                 format: rendering.sourceFormat,

@@ -53,11 +53,20 @@ class Rect:
 
 
 @dataclass(frozen=True)
+class Encoding:
+    """The outcome of the search for the size or the quality of a file. `encodings` is 0 if the file of the source was used."""
+
+    encodings: int
+    quality: int | None = None
+    colors: int | None = None
+    similarity: float | None = None
+
+
+@dataclass(frozen=True)
 class Variant:
     """An image that a job has made. `bytes` is its length, `trim` the part of the upright source that remained when margins were removed, `data`
-    the file if it is in the event, `url` its address in the result store, and `put` the address to which it was uploaded."""
-    """An image that a job has made. `bytes` is its length, `data` the file if it is in the event, `url` its address in the result store, and
-    `put` the address to which it was uploaded. `info` has the facts about the source, if the job asked for them (docs/info.md)."""
+    the file if it is in the event, `url` its address in the result store, and `put` the address to which it was uploaded. `info` has the facts
+    about the source, if the job asked for them (docs/info.md)."""
 
     key: str
     width: int
@@ -74,6 +83,7 @@ class Variant:
     thumbhash: str | None = None
     phash: str | None = None
     info: Any = None
+    encoding: Encoding | None = None
     expires_at: datetime | None = None
     url: str | None = None
     put: str | None = None

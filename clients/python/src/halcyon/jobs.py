@@ -35,7 +35,7 @@ ScaleOptions = Literal[
     "fitLeavesExcessAndFillCropsExcess", "fitCropsExcess", "fillLeavesExcess", "fitCropsExcessAndFillLeavesExcess"
 ]
 InterpolationQuality = Literal["none", "low", "medium", "high", "default"]
-Format = Literal["auto", "jpeg", "png", "webp", "avif", "gif", "tiff", "jxl"]
+Format = Literal["auto", "best", "jpeg", "png", "webp", "avif", "gif", "tiff", "jxl"]
 Priority = Literal["high", "normal", "low"]
 
 
@@ -129,6 +129,21 @@ class Batch:
     index: int | None = None
 
 
+@dataclass(frozen=True)
+class Quality:
+    """The lowest quality whose similarity (SSIM) to the picture before encoding reaches the target, 0.5 to 0.9999."""
+
+    target: float
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """A palette for PNG and GIF: at most 2, 4, 16 or 256 colors, and the amount of error diffusion, 0 to 1."""
+
+    colors: int | None = None
+    dither: float | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Picture:
     """The fields that jobs and their variants have in common."""
@@ -151,7 +166,13 @@ class _Picture:
     before: Sequence[Processor] | None = None
     processors: Sequence[Processor] | None = None
     format: Format | None = None
-    quality: int | None = None
+    quality: int | Quality | None = None
+    maximum_bytes: int | None = None
+    allow_resize: bool | None = None
+    near_lossless: bool | None = None
+    chroma_subsampling: Literal["auto", "4:4:4", "4:2:0"] | None = None
+    quantize: bool | int | Quantization | None = None
+    profile: Literal["srgb", "p3"] | None = None
     lossless: bool | None = None
     effort: int | None = None
     progressive: bool | None = None

@@ -265,10 +265,25 @@ def _variant(fields: _Fields) -> str:
     lines += ["processor=" + _processor(step, scale) for step in fields.get("processors", [])]
     if fields.get("format", "auto") != "auto":
         lines.append(f"format={fields['format']}")
-    if "quality" in fields:
+    if "quality" in fields and not isinstance(fields["quality"], dict):
         lines.append(f"quality={int(fields['quality'])}")
+    if isinstance(fields.get("quality"), dict):
+        lines.append("quality=target " + text(fields["quality"]["target"]))
+    if "maximumBytes" in fields:
+        lines.append(f"maximum-bytes={int(fields['maximumBytes'])}")
+        if fields.get("allowResize", False):
+            lines.append("allow-resize")
     if fields.get("lossless", False):
         lines.append("lossless")
+    if fields.get("nearLossless", False):
+        lines.append("near-lossless")
+    if fields.get("chromaSubsampling", "auto") != "auto":
+        lines.append(f"chroma={fields['chromaSubsampling']}")
+    quantize = fields.get("quantize", False)
+    if quantize is not False:
+        parts = quantize if isinstance(quantize, dict) else {} if quantize is True else {"colors": quantize}
+        colors, dither = parts.get("colors"), parts.get("dither")
+        lines.append(f"quantize={int(256 if colors is None else colors)} dither={text(1 if dither is None else dither)}")
     if "effort" in fields:
         lines.append(f"effort={int(fields['effort'])}")
     if fields.get("progressive", False):
@@ -277,6 +292,8 @@ def _variant(fields: _Fields) -> str:
         lines.append("metadata")
     if fields.get("keepProfile", False):
         lines.append("profile")
+    if fields.get("profile", "srgb") != "srgb":
+        lines.append(f"profile={fields['profile']}")
     if "frames" in fields:
         lines.append(f"frames={int(fields['frames'])}")
     if "tolerance" in fields:

@@ -54,7 +54,7 @@ enum RenderCommand: Subcommand {
         guard !output.isNone || arguments[json] else {
             throw InputError("refusing to write an image to the terminal; use -o FILE", of: arguments)
         }
-        if variants.count == 1, variants[0].info == nil, variants[0].output.format == nil {
+        if variants.count == 1, variants[0].info == nil, variants[0].output.hasAutomaticFormat {
             variants[0].output.format = try output.format(arguments)
         }
 

@@ -40,7 +40,7 @@ struct RenderReport {
         let facts: [String?] = [
             byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor,
             palette,
-            image.thumbhash, image.phash, image.content?.trimText,
+            image.thumbhash, image.phash, image.content?.trimText, image.encoding?.summary,
             // With several images, the file name identifies each.
             rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil,
         ]
@@ -70,6 +70,7 @@ struct RenderReport {
                 writer.name("info")
                 writer.raw(image.body)
             }
+            writer.member("encoding", image.encoding)
             writer.member("file", files[index])
             writer.name("source")
             writer.object { writer in

@@ -34,7 +34,8 @@ struct OutcomeReport {
                 let facts: [String?] = [
                     "\(output.width)x\(output.height)", output.format?.rawValue,
                     output.frames.map { "\($0) frames" }, byteText(output.bytes), output.blurhash,
-                    output.dominantColor, palette, output.thumbhash, output.phash, output.trim?.trimText, info,
+                    output.dominantColor, palette, output.thumbhash, output.phash, output.trim?.trimText,
+                    output.encoding?.summary, info,
                     fallback.map { "fallback picture: \($0)" },
                     milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key,
                 ]
@@ -134,6 +135,7 @@ extension JSONWriter {
                         writer.name("info")
                         writer.raw(info)
                     }
+                    writer.member("encoding", output.encoding)
                     writer.member("put", output.uploadedTo)
                     writer.member("file", files?[index])
                 }

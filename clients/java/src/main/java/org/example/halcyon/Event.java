@@ -161,6 +161,7 @@ public record Event(String id, String type, String subject, Instant time, String
      * @param thumbhash the ThumbHash in base64, or null
      * @param phash the perceptual hash, or null
      * @param info the facts about the source as JSON (docs/info.md); empty if the job did not ask for them
+     * @param encoding the outcome of the search for the size or the quality, or null
      * @param expiresAt the expiry; null if the result is not stored
      * @param url the public URL in the result store, or null
      * @param put the address to which the file was uploaded, or null
@@ -168,7 +169,8 @@ public record Event(String id, String type, String subject, Instant time, String
      */
     public record Variant(
         String key, String name, int width, int height, String format, long bytes, String sha256, int frames, String blurhash,
-        String dominantColor, Rect trim, List<String> palette, String thumbhash, String phash, Map<String, Object> info, Instant expiresAt, String url, String put, String data) {
+        String dominantColor, Rect trim, List<String> palette, String thumbhash, String phash, Map<String, Object> info,
+        Encoding encoding, Instant expiresAt, String url, String put, String data) {
         static Variant of(Fields fields) {
             return new Variant(
                 fields.text("key"), fields.optionalText("name"), (int) fields.integer("width"), (int) fields.integer("height"),
@@ -176,8 +178,8 @@ public record Event(String id, String type, String subject, Instant time, String
                 fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.optional("trim", Rect::of),
                 fields.texts("palette"),
                 fields.optionalText("thumbhash"), fields.optionalText("phash"),
-                fields.has("info") ? fields.object("info", Fields::members) : Map.of(), fields.optionalTime("expiresAt"),
-                fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
+                fields.has("info") ? fields.object("info", Fields::members) : Map.of(), fields.optional("encoding", Encoding::of),
+                fields.optionalTime("expiresAt"), fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
         }
 
         /** The file, if it was delivered in the event, or null. */
@@ -201,6 +203,23 @@ public record Event(String id, String type, String subject, Instant time, String
     public record Rect(int x, int y, int width, int height) {
         static Rect of(Fields fields) {
             return new Rect((int) fields.integer("x"), (int) fields.integer("y"), (int) fields.integer("width"), (int) fields.integer("height"));
+        }
+    }
+
+    /**
+     * The outcome of the search for the size or the quality of a file.
+     *
+     * @param quality the chosen quality, or 0 for a lossless file
+     * @param colors the chosen number of colors of the palette, or 0
+     * @param similarity the similarity (SSIM) to the picture before encoding, or null if it was not measured
+     * @param encodings the number of encoded files, or 0 if the file of the source was used
+     */
+    public record Encoding(int quality, int colors, Double similarity, int encodings) {
+        static Encoding of(Fields fields) {
+            return new Encoding(
+                (int) fields.integer("quality"), (int) fields.integer("colors"),
+                fields.members().get("similarity") instanceof Number number ? Double.valueOf(number.doubleValue()) : null,
+                (int) fields.integer("encodings"));
         }
     }
 

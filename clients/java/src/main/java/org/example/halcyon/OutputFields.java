@@ -160,6 +160,41 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         return with("quality", quality);
     }
 
+    /** The similarity (SSIM) to the picture before encoding that the lowest sufficient quality is searched for, 0.5 to 0.9999. */
+    public final T targetSimilarity(double target) {
+        return with("quality", Map.of("target", target));
+    }
+
+    /** The maximum size of the file in bytes. */
+    public final T maximumBytes(int bytes) {
+        return with("maximumBytes", bytes);
+    }
+
+    /** Whether the image may become smaller than requested to have at most the maximum size in bytes. */
+    public final T allowResize(boolean allows) {
+        return with("allowResize", allows);
+    }
+
+    /** True for lossless WebP after a slight preprocessing. */
+    public final T nearLossless(boolean nearLossless) {
+        return with("nearLossless", nearLossless);
+    }
+
+    /** The resolution of colors in JPEG and AVIF: auto, 4:4:4 or 4:2:0. */
+    public final T chromaSubsampling(String ratio) {
+        return with("chromaSubsampling", ratio);
+    }
+
+    /** The palette of a PNG or GIF: at most 2, 4, 16 or 256 colors, and the amount of error diffusion, 0 to 1. */
+    public final T quantize(int colors, double dither) {
+        return with("quantize", Map.of("colors", colors, "dither", dither));
+    }
+
+    /** The color space of the output: srgb or p3. */
+    public final T profile(String profile) {
+        return with("profile", profile);
+    }
+
     /** Whether the encoding is lossless where the format supports it. */
     public final T lossless(boolean lossless) {
         return with("lossless", lossless);
@@ -299,7 +334,7 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
 
     /** The formats that workers can write; AUTO is that of the source. */
     public enum Format implements JsonValue {
-        AUTO, JPEG, PNG, WEBP, AVIF, GIF, TIFF, JXL;
+        AUTO, BEST, JPEG, PNG, WEBP, AVIF, GIF, TIFF, JXL;
 
         @Override
         public String json() {

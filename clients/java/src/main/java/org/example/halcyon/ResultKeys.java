@@ -342,12 +342,23 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         for (Object step : list(output, "processors")) lines.add("processor=" + processor(step, scale));
         String format = text(output, "format", "auto");
         if (!format.equals("auto")) lines.add("format=" + format);
-        addWhole(lines, output, "quality");
+        if (output.get("quality") instanceof Map<?, ?> target) lines.add("quality=target " + Numbers.text(number(object(target), "target", 0)));
+        else addWhole(lines, output, "quality");
+        if (output.containsKey("maximumBytes")) {
+            addWhole(lines, output, "maximumBytes", "maximum-bytes");
+            if (flag(output, "allowResize", false)) lines.add("allow-resize");
+        }
         if (flag(output, "lossless", false)) lines.add("lossless");
+        if (flag(output, "nearLossless", false)) lines.add("near-lossless");
+        String sampling = text(output, "chromaSubsampling", "auto");
+        if (!sampling.equals("auto")) lines.add("chroma=" + sampling);
+        if (!output.getOrDefault("quantize", false).equals(false)) lines.add("quantize=" + quantize(output.get("quantize")));
         addWhole(lines, output, "effort");
         if (flag(output, "progressive", false)) lines.add("progressive");
         if (!flag(output, "stripMetadata", true)) lines.add("metadata");
         if (flag(output, "keepProfile", false)) lines.add("profile");
+        String profile = text(output, "profile", "srgb");
+        if (!profile.equals("srgb")) lines.add("profile=" + profile);
         addWhole(lines, output, "frames");
         if (output.containsKey("tolerance")) lines.add("tolerance=" + output.get("tolerance"));
         if (flag(output, "blurhash", false)) lines.add("blurhash");
@@ -357,8 +368,17 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         return String.join("\n", lines) + "\n";
     }
 
+    private static String quantize(Object value) {
+        Map<String, Object> parts = value instanceof Map ? object(value) : value.equals(true) ? Map.of() : Map.of("colors", value);
+        return Numbers.whole(number(parts, "colors", 256)) + " dither=" + Numbers.text(number(parts, "dither", 1));
+    }
+
     private static void addWhole(List<String> lines, Map<String, Object> output, String name) {
-        if (output.containsKey(name)) lines.add(name + "=" + Numbers.whole(number(output, name, 0)));
+        addWhole(lines, output, name, name);
+    }
+
+    private static void addWhole(List<String> lines, Map<String, Object> output, String name, String line) {
+        if (output.containsKey(name)) lines.add(line + "=" + Numbers.whole(number(output, name, 0)));
     }
 
     // Processors.
