@@ -60,7 +60,7 @@ import Testing
                 "--sizer: cannot be combined with width or height"
             ),
             ("submit https://example.org/ --content-mode contian", "did you mean contain?"),
-            ("submit https://example.org/ --format bmp", "--format: expected one of auto, jpeg, png, webp, avif"),
+            ("submit https://example.org/ --format bmp", "--format: expected one of auto, best, jpeg, png, webp, avif"),
             (
                 "submit https://example.org/ --gravity middle",
                 "--gravity: expected center, attention, entropy, or a point"
