@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients generated-clients compatible-urls chart check docc site commands docker-test monitoring kafka clean
+.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients generated-clients compatible-urls reference-images chart check docc site commands docker-test monitoring kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ conformance: release ## test the gateway against its OpenAPI document; ARGS="EXA
 
 clients: deps-test release ## build, install and check the client packages against a cluster (docs/clients.md); ARGS="python"
 	@scripts/clients $(ARGS)
+
+reference-images: deps-test release ## compare composition, color and trimming with Pillow and numpy (docs/processors.md); ARGS="text"
+	@scripts/reference-images $(ARGS)
 
 compatible-urls: deps-test release ## compare images under URLs of imgproxy, thumbor and imagor with Pillow (docs/compatible-urls.md); ARGS="thumbor"
 	@scripts/compatible-urls $(ARGS)

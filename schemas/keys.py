@@ -78,7 +78,23 @@ def mode(fields):
         mode += " cropsExcess"
     if mode == "scaleAspectFill" and options.lower().endswith("fillleavesexcess"):
         mode += " leavesExcess"
+    if mode == "scaleAspectFit" and fields.get("position", "center") != "center":
+        mode += " " + fields["position"]
     return mode
+
+
+def trim(fields):
+    """What follows trim=; nothing if margins are kept."""
+    given = fields.get("trim", False)
+    if given is False:
+        return None
+    given = {} if given is True else {name: value for name, value in given.items() if value is not None}
+    parts = [str(int(given.get("tolerance", 10)))]
+    if "background" in given:
+        parts.append("background=" + color(given["background"]))
+    if rounded(given.get("fuzz", 0)) > 0:
+        parts.append("fuzz=" + text(given["fuzz"]))
+    return " ".join(parts)
 
 
 def gravity(fields, crop):
@@ -101,25 +117,32 @@ def variant_text(fields):
     if info is not False:
         # Facts about the source depend on no other fields.
         fields = {name: value for name, value in fields.items() if name == "tolerance" or name in FINDINGS}
+    scale = rounded(fields.get("screenScale", 1))
+    for step in fields.get("before", []):
+        lines.append("before=" + processor(step, scale))
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
     sides = [exact(rect[side]) for side in ("x", "y", "width", "height")]
     pixels = rect.get("unit") == "pixels"
     crop = (pixels or sides != ["0", "0", "1", "1"]) and sides[2] != "0" and sides[3] != "0"
     if crop:
         lines.append("crop=" + ",".join(sides) + (" pixels" if pixels else ""))
+    if trim(fields):
+        lines.append("trim=" + trim(fields))
     lines.append("size=" + size(fields))
-    if gravity(fields, crop):
-        lines.append("gravity=" + gravity(fields, crop))
+    if gravity(fields, crop or trim(fields)):
+        lines.append("gravity=" + gravity(fields, crop or trim(fields)))
     if goal(fields) == "display" and fields.get("upscale") is False:
         lines.append("upscale=false")
     if goal(fields) in ("width", "height") and fields.get("upscale") is True:
         lines.append("upscale=true")
     if fields.get("interpolationQuality") in ("none", "low", "medium"):
         lines.append("interpolation=" + fields["interpolationQuality"])
+    if fields.get("linearLight", False):
+        lines.append("linear-light")
     if color(fields.get("background", "transparent")) != "#00000000":
         lines.append("background=" + color(fields["background"]))
     for step in fields.get("processors", []):
-        lines.append("processor=" + processor(step, rounded(fields.get("screenScale", 1))))
+        lines.append("processor=" + processor(step, scale))
     if fields.get("format", "auto") != "auto":
         lines.append("format=" + fields["format"])
     if "quality" in fields:

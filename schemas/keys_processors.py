@@ -56,7 +56,19 @@ def crop(p, scale):
 def overlay(p, scale):
     if "color" in p:
         return [f"color={color(p['color'])}", number(p, "fraction", 0.5)]
-    return [number(p, "opacity", 1), f"source={source(p['source'])}"]
+    return [number(p, "opacity", 1), *mode(p), f"source={source(p['source'])}"]
+
+
+def mode(p):
+    """The blend mode, unless it is normal."""
+    return [f"mode={p['mode']}"] if p.get("mode", "normal") != "normal" else []
+
+
+def offset(p, scale):
+    """The offset in whole pixels, unless it is zero."""
+    value = p.get("offset", {})
+    x, y = (int(math.copysign(whole_pixels(abs(value.get(name) or 0), scale, least=0), value.get(name) or 0)) for name in "xy")
+    return [f"offset={x},{y}"] if (x, y) != (0, 0) else []
 
 
 def border(p, scale):
@@ -68,16 +80,45 @@ def watermark(p, scale):
     parts = [p.get("position", "bottomRight"), f"margin={whole_pixels(p.get('margin', 0), scale, least=0)}"]
     if "widthFraction" in p:
         parts.append(f"width={text(points(p['widthFraction']))}")
-    parts.append(number(p, "opacity", 1))
+    if rounded(p.get("scale", 1)) != 1:
+        parts.append(f"scale={text(points(p['scale']))}")
+    parts += offset(p, scale) + [number(p, "opacity", 1)] + mode(p)
     if p.get("tiled", False):
         parts.append("tiled")
     return parts + [f"source={source(p['source'])}"]
 
 
-def rotate(p, scale):
+def angle(p):
+    """An angle in degrees, 0 up to 360."""
     degrees = math.fmod(float(p["degrees"]), 360)
     degrees = rounded(degrees + 360 if degrees < 0 else degrees)
-    return [f"degrees={text(degrees if degrees < 360 else 0)}", f"background={color(p.get('background', 'transparent'))}"]
+    return text(degrees if degrees < 360 else 0)
+
+
+def rotate(p, scale):
+    return [f"degrees={angle(p)}", f"background={color(p.get('background', 'transparent'))}"]
+
+
+def pad(p, scale):
+    sides = [f"{side}={whole_pixels(p.get(side, p.get('all', 0)), scale, least=0)}" for side in ("top", "right", "bottom", "left")]
+    fill = p.get("fill", "color")
+    return sides + [f"color={color(p.get('color', 'transparent'))}" if fill == "color" else f"fill={fill}"]
+
+
+def written(p, scale):
+    """The parameters of a text. The text itself is last, with backslashes and line feeds escaped."""
+    parts = [p.get("position", "center"), f"margin={whole_pixels(p.get('margin', 0), scale, least=0)}", *offset(p, scale)]
+    if "size" in p:
+        parts.append(f"size={text(max(1, rounded(points(p['size']) * scale)))}")
+    parts += [f"{side}={whole_pixels(p[side], scale)}" for side in ("width", "height") if side in p]
+    parts += [f"align={p.get('align', 'left')}", f"color={color(p.get('color', 'black'))}"]
+    outline = whole_pixels(p.get("outlineWidth", 0), scale, least=0)
+    if outline:
+        parts += [f"outline={outline}", f"outlineColor={color(p.get('outlineColor', 'white'))}"]
+    parts.append(number(p, "opacity", 1))
+    parts += [face for face in ("bold", "italic") if p.get(face, False)]
+    lines = p["text"].replace("\\", "\\\\").replace("\n", "\\n")
+    return parts + [f"font={p['font']}", f"text={lines}"]
 
 
 TEXTS = {
@@ -98,4 +139,11 @@ TEXTS = {
     "watermark": watermark,
     "rotate": rotate,
     "flip": lambda p, scale: [p.get("direction", "horizontal")],
+    "pad": pad,
+    "text": written,
+    "mask": lambda p, scale: [f"shape={p['shape']}" if "shape" in p else f"source={source(p['source'])}"],
+    "hue": lambda p, scale: [f"degrees={angle(p)}"],
+    "gamma": lambda p, scale: [number(p, "gamma", 2.2)],
+    "normalize": lambda p, scale: [number(p, "lower", 1), number(p, "upper", 99)],
+    "duotone": lambda p, scale: [f"dark={color(p['dark'])}", f"light={color(p['light'])}"],
 }

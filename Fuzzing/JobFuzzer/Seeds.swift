@@ -64,6 +64,11 @@ enum Seeds {
             #","width":30,"processors":[{"overlay":{"source":"https://a.example/c","opacity":0.8}}]"#,
             #","width":30,"processors":[{"watermark":{"source":"initials:JD","position":"topLeft","margin":3,"widthFraction":0.5,"opacity":0.6}}]"#,
             #","width":30,"format":"avif","effort":0,"processors":[{"watermark":{"source":"https://a.example/c","tiled":true}}],"variants":[{},{"format":"png"}]"#,
+            ##","width":30,"trim":{"tolerance":3,"background":"#fff","fuzz":0.1},"processors":[{"pad":{"all":3,"left":9,"fill":"mirror"}},{"mask":{"shape":"star"}}]"##,
+            #","width":30,"height":40,"contentMode":"contain","position":"topLeft","linearLight":true,"processors":["normalize",{"gamma":{"gamma":0.5}},{"hue":{"degrees":-30}}]"#,
+            #","width":30,"before":[{"rotate":{"degrees":30}},{"pad":{"top":2,"fill":"blur"}},"normalize"],"processors":[{"duotone":{"dark":"navy","light":"gold"}}]"#,
+            #","width":60,"processors":[{"text":{"text":"ab\ncd","font":"DejaVu Sans","bold":true,"width":30,"height":20,"align":"right","outlineWidth":2,"offset":{"x":-3,"y":4}}}]"#,
+            #","width":30,"processors":[{"watermark":{"source":"https://a.example/c","scale":2,"mode":"luminosity","offset":{"x":-9,"y":9}}},{"overlay":{"source":"https://a.example/c","mode":"hue"}},{"mask":{"source":"https://a.example/c"}}]"#,
         ].map(job)
 
     /// Dictionary entries from jobs and files, which libFuzzer inserts into inputs.
@@ -78,7 +83,10 @@ enum Seeds {
         "crop", "anchor", "blur", "radius", "sharpen", "amount", "pixelate", "size", "tint", "color", "overlay",
         "fraction", "opacity", "blend", "mode", "colorBurn", "colorControls", "brightness", "exposure", "border",
         "rotate", "degrees", "downsample", "watermark", "position", "margin", "widthFraction", "heightFraction",
-        "initials:JD", "true", "false", "null", "1e308", "-1", "0.000001", "65535", #"{"a":"#, "[{",
+        "trim", "tolerance", "fuzz", "linearLight", "before", "pad", "mirror", "edge", "text", "font", "DejaVu Sans",
+        "bold", "italic", "align", "outlineWidth", "offset", "mask", "shape", "star", "heart", "hue", "luminosity",
+        "gamma", "normalize", "lower", "upper", "duotone", "dark", "light", "scale", "initials:JD", "true", "false",
+        "null", "1e308", "-1", "0.000001", "65535", #"{"a":"#, "[{",
         "IHDR", "IDAT", "IEND", "PLTE", "tRNS", "iCCP", "eXIf", "acTL", "RIFF", "WEBP", "VP8 ", "VP8L", "VP8X", "ALPH",
         "ANIM", "ANMF", "EXIF", "GIF89a", "NETSCAPE2.0", "ftypavif", "meta", "iloc", "ispe", "av01", "mdat",
         "pitm", "iinf", "infe", "mime", "iref", "auxl", "dimg", "cdsc", "idat", "iprp", "ipco", "ipma", "colr", "nclx",

@@ -67,6 +67,34 @@ extension Sheet {
         Cell("rotate: degrees 340, on royalblue", .rotate(degrees: 340, background: blue)),
         Cell("flip: horizontal", .flip(.horizontal)),
         Cell("flip: vertical", .flip(.vertical)),
+        Cell("mask: star", .mask(.shape(.star))),
+        Cell("mask: source stars.jpg", .mask(.picture(other))),
+        Cell("pad: all 20, darkorange", .pad(Pad(top: 20, right: 20, bottom: 20, left: 20, color: orange))),
+        Cell("pad: left and right 40, mirror", .pad(Pad(right: 40, left: 40, fill: .mirror))),
+        Cell(
+            "downsample 120×180, pad: blur", .downsample(PixelSize(width: 120, height: 180)),
+            .pad(Pad(right: 60, left: 60, fill: .blur))),
+        Cell("hue: degrees 120", .hue(degrees: 120)),
+        Cell("gamma: 2.2", .gamma(2.2)),
+        Cell("normalize: lower 5, upper 95", .normalize(Normalize(lower: 5, upper: 95))),
+        Cell("duotone: royalblue to white", .duotone(dark: blue, light: .white)),
+        Cell("overlay: source stars.jpg, mode luminosity", .overlay(.picture(other, opacity: 1, mode: .luminosity))),
+        Cell(
+            "watermark: scale 2, offset 40, mode difference",
+            .watermark(
+                Watermark(source: logo, scale: 2, offset: PixelOffset(x: 40, y: 0), mode: .difference))),
+        Cell(
+            "text: size 30, outlineWidth 2",
+            .text(
+                TextOverlay(
+                    "Chelsea", font: "DejaVu Sans", bold: true, size: 30, color: .white, outlineWidth: 2,
+                    outlineColor: blue, position: .bottom, margin: 8))),
+        Cell(
+            "text: the largest size that fits",
+            .text(
+                TextOverlay(
+                    "the largest size that fits", font: "DejaVu Serif", italic: true, align: .center, color: orange,
+                    opacity: 0.8, margin: 16))),
         Cell(
             "crop 180×180, blackWhite, tint, border",
             .crop(PixelSize(width: 180, height: 180), anchor: .center), .blackWhite,

@@ -23,6 +23,7 @@ struct Sheet {
                 sizing: Sizing(goal: .display(Display(width: 240, height: 180))), processors: cell.processors,
                 output: OutputOptions(format: .png))
         }
+        Fonts.use(folder: "/usr/share/fonts")
         let images = try Renderer().render(photograph, variants, assets: assets).images
         let pictures = try zip(cells, images).map { try Self.cellImage($1.body, $0.caption) }
         return try Operation.call(

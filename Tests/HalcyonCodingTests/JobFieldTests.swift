@@ -274,6 +274,7 @@ import Testing
     static let everyField = [
         "id", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay",
         "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless",
+        "position", "trim", "linearLight", "before",
         "effort", "progressive", "stripMetadata", "keepProfile", "frames", "blurhash", "dominantColor", "variants",
         "palette", "thumbhash", "phash", "info",
         "partial",

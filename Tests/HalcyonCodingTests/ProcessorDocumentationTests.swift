@@ -59,7 +59,7 @@ import Testing
 
     @Test func docsAndSchemaListEveryProcessorAndParameter() throws {
         let known = try Self.names(after: "expected one of ", for: #"[{"????????????":{}}]"#)
-        #expect(known.count == 16)
+        #expect(known.count == 23)
         #expect(try Self.sections().map(\.name) == known)
         #expect(try Self.schemas().map(\.name) == known)
         for section in try Self.sections() {
@@ -92,7 +92,7 @@ import Testing
                 let plain = documented?.replacing(": ", with: ":").replacing(", ", with: ",")
                 #expect(plain == value, "\(section.name).\(property.name)")
                 // These exclude other parameters, so an example cannot state their defaults.
-                let alternatives = ["overlay.opacity", "border.radius"]
+                let alternatives = ["overlay.opacity", "overlay.mode", "border.radius"]
                 guard let value, example.hasPrefix("{"), !example.contains("\"\(property.name)\""),
                     !alternatives.contains("\(section.name).\(property.name)")
                 else { continue }

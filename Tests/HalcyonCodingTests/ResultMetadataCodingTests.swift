@@ -32,6 +32,7 @@ import Testing
                         animated.isPrivate = true
                         animated.blurhash = "LEHV6nWB2yk8pyo0adR*.7kCMdnj"
                         animated.dominantColor = "#8a6f5c"
+                        animated.trim = PixelRect(x: 1, y: 2, width: 3, height: 4)
                         (animated.palette, animated.thumbhash) = (["#8a6f5c", "#000000"], "XRgO")
                         (animated.phash, animated.info) = ("9c2e63d1b04f5a78", Array(#"{"width":4}"#.utf8))
                         #expect(try ResultMetadata(json: Self.json(animated)) == animated)

@@ -21,7 +21,14 @@ import Testing
             .sharpen(Sharpen(radius: 0.5, amount: 1)), .pixelate(8),
             .watermark(
                 Watermark(source: web, position: .topLeft, margin: 7, widthFraction: 0.2, opacity: 0.5, tiled: true)),
+            .watermark(Watermark(source: web, scale: 2, offset: PixelOffset(x: -1, y: 2), mode: .hue)),
+            .overlay(.picture(drawn, opacity: 0.25, mode: .luminosity)),
             .rotate(degrees: 270, background: .transparent), .flip(.both),
+            .pad(Pad(top: 1, right: 2, bottom: 3, left: 4, color: .white)), .pad(Pad(top: 1, fill: .blur)),
+            .text(TextOverlay("a\\\nb", font: "DejaVu Sans", bold: true, size: 20.5, outlineWidth: 2)),
+            .text(TextOverlay("a", font: "DejaVu Sans", italic: true, width: 10, height: 20, margin: 3)),
+            .mask(.shape(.star)), .mask(.picture(web)), .hue(degrees: 45.5), .gamma(2.2),
+            .normalize(Normalize(lower: 0, upper: 98)), .duotone(dark: .black, light: .white),
             .custom(CustomExtension(name: "sepia", parameters: #"{"a":[1,"é"]}"#)),
         ]
     }
@@ -37,9 +44,11 @@ import Testing
             try gravities.map { gravity in
                 Variant(
                     sizing: Sizing(
-                        goal: goal, cropRect: CropRect(x: 0.1, y: 0.2, width: 0.3, height: 4), screenScale: 1.5,
+                        goal: goal, cropRect: CropRect(x: 0.1, y: 0.2, width: 0.3, height: 4),
+                        trim: Trim(tolerance: 3, background: .white, fuzz: 0.25), screenScale: 1.5,
                         gravity: gravity, upscale: true),
-                    interpolationQuality: .low, background: CSSColor(red: 1, green: 2, blue: 3, alpha: 4),
+                    interpolationQuality: .low, linearLight: true,
+                    background: CSSColor(red: 1, green: 2, blue: 3, alpha: 4), before: try processors(),
                     processors: try processors(), tolerance: .truncated,
                     output: OutputOptions(
                         format: .webp, quality: 70, lossless: true, effort: 3, progressive: true, stripMetadata: false,

@@ -3,6 +3,7 @@ import HalcyonCluster
 import HalcyonCoding
 import HalcyonModel
 import HalcyonWorker
+import Telemetry
 import TestSupport
 import Testing
 
@@ -109,6 +110,30 @@ import Testing
             try await cluster.withWorker {
                 let event = try await cluster.events.terminal(of: "a")
                 #expect(event.kind == "ready")
+            }
+        }
+    }
+
+    /// A worker that starts after Redis has lost the presets, and before another process stores them again.
+    @Test func retriesJobsWithUnknownPresetsThatMayHaveBeenLost() async throws {
+        try await WorkerFixture.with { cluster in
+            let metrics = Metrics()
+            try await cluster.withWorker(
+                metrics: metrics,
+                {
+                    $0.retries = RetryPolicy()
+                    $0.retries.attempts = 100
+                    $0.retries.inProcess = 60
+                    $0.presetRestoration = .seconds(3600)
+                }
+            ) {
+                try await cluster.submit(Self.job("a"))
+                try await until("the job waits for its retry") {
+                    metrics.value(of: #"halcyon_retries_total{code="internal",way="process"}"#) > 0
+                }
+                _ = try await PresetStore(cluster.client, topics: cluster.topics).put(Self.preset(40))
+                let event = try await cluster.events.terminal(of: "a")
+                #expect(event.kind == "ready" && event.variant["width"] as? Int == 40)
             }
         }
     }

@@ -65,6 +65,7 @@ final class WorkerFixture: Sendable {
         let kafka = KafkaProperties(
             brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "12000"])
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
+        options.presetRestoration = .zero
         // Tests that share a broker have groups of their own.
         if topics.prefix != Topics().prefix { options.group = WorkerProcess.group(prefix: topics.prefix) }
         options.sources.policy = AddressPolicy(allow: ["127.0.0.0/8"])

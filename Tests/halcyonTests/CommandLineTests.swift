@@ -208,6 +208,7 @@ import Testing
         let line = """
             key https://example.org/a.jpg --width 40 --height 30 --screen-scale 2 --content-mode contain \
             --scale-options fitCropsExcess --crop-rect 0.5,0,0.5,1 --interpolation-quality low --format webp \
+            --position top --trim {"tolerance":3} --linear-light --before flip \
             --quality 70 --lossless --effort 3 --progressive --no-upscale --background #ff8800 --processor blackWhite \
             --processor {"blur":{"radius":2}} --keep-metadata --keep-profile --frames 5 --blurhash --dominant-color \
             --palette --thumbhash --phash --text
@@ -218,10 +219,13 @@ import Testing
                 halcyon-source/1
                 url:https://example.org/a.jpg
                 halcyon-variant/1
+                before=flip horizontal
                 crop=0.5,0,0.5,1
+                trim=3
                 size=40x30@2 scaleAspectFit cropsExcess
                 upscale=false
                 interpolation=low
+                linear-light
                 background=#ff8800ff
                 processor=blackWhite
                 processor=blur radius=4

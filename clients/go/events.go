@@ -139,6 +139,7 @@ type Variant struct {
 	Frames        int        `json:"frames"` // of an animation, otherwise 0
 	BlurHash      string     `json:"blurhash"`
 	DominantColor string     `json:"dominantColor"`
+	Trim          *Rect      `json:"trim"` // the part of the upright source that remained without margins, or nil
 	Palette       []string   `json:"palette"`
 	ThumbHash     []byte     `json:"thumbhash"`
 	PHash         string     `json:"phash"`
@@ -147,6 +148,14 @@ type Variant struct {
 	URL           string     `json:"url"`       // the public URL in the result store, or ""
 	Put           string     `json:"put"`       // the address to which the file was uploaded, or ""
 	Data          []byte     `json:"data"`      // the file, if it was delivered in the event
+}
+
+// Rect is a part of an image, in pixels from its top left corner.
+type Rect struct {
+	X      int `json:"x"`
+	Y      int `json:"y"`
+	Width  int `json:"width"`
+	Height int `json:"height"`
 }
 
 // Info has facts about a source (docs/info.md).

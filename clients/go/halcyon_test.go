@@ -36,7 +36,10 @@ func TestJobJSON(t *testing.T) {
 		Output: Output{
 			Width: 400, Effort: Ptr(0), Upscale: Ptr(false), Gravity: GravityPoint(0.25, 0.5), Processors: []Processor{
 				BlackWhite, RoundCorner(Points(8), "", TopLeft), Blur(2.5), Watermark{Source: "initials:JD"}.Processor(),
+				Pad{All: 2}.Processor(), Text{Text: "<\n\\>", Font: "DejaVu Sans", Offset: &Offset{Y: -1}}.Processor(),
+				BlendImage("initials:A", "hue", 0.5), Mask("star"),
 			},
+			Before: []Processor{Gamma(1.5)}, Trim: &Trim{Tolerance: Ptr(0)}, Position: Top, LinearLight: true,
 		},
 		Variants:   []Output{{Name: "small", Sizer: AspectScaleDownByWidth(90), Reset: []string{"effort"}}},
 		Cache:      &Cache{Memory: Ptr(false), Store: StoreRequired},
@@ -54,7 +57,10 @@ func TestJobJSON(t *testing.T) {
 		"alternatives": ["https://mirror.example.org/cat.jpg", {"base64": "R0lG"}], "fallback": false, "width": 400,
 		"effort": 0, "upscale": false, "gravity": {"x": 0.25, "y": 0.5}, "processors": ["blackWhite",
 			{"roundCorner": {"radius": 8, "corners": ["topLeft"]}}, {"blur": {"radius": 2.5}},
-			{"watermark": {"source": "initials:JD"}}],
+			{"watermark": {"source": "initials:JD"}}, {"pad": {"all": 2}},
+			{"text": {"text": "<\n\\>", "font": "DejaVu Sans", "offset": {"x": 0, "y": -1}}},
+			{"overlay": {"source": "initials:A", "mode": "hue", "opacity": 0.5}}, {"mask": {"shape": "star"}}],
+		"before": [{"gamma": {"gamma": 1.5}}], "trim": {"tolerance": 0}, "position": "top", "linearLight": true,
 		"variants": [{"name": "small", "sizer": {"aspectScaleDownByWidth": 90}, "effort": null}],
 		"cache": {"memory": false, "store": "required"}, "delivery": {"put": {"small": "https://example.org/put"}},
 		"notBefore": 90, "deadline": "2026-09-21T14:13:20Z", "refresh": "beforeExpiry", "generation": 0,

@@ -83,8 +83,12 @@ type Output struct {
 	ContentMode ContentMode `json:"contentMode,omitempty"`
 	// ScaleOptions is the treatment of the excess where aspect ratios differ.
 	ScaleOptions ScaleOptions `json:"scaleOptions,omitempty"`
+	// Position is the position of an image that ScaleAspectFit places in a display with another aspect ratio. Default: Center.
+	Position ContentMode `json:"position,omitempty"`
 	// CropRect is the part of the image that is used.
 	CropRect *CropRect `json:"cropRect,omitempty"`
+	// Trim removes margins before the image is sized.
+	Trim *Trim `json:"trim,omitempty"`
 	// Gravity is the part that is kept when the image is cropped.
 	Gravity Gravity `json:"gravity,omitempty"`
 	// SizeForDisplay is false for no sizing at all. Default: true.
@@ -95,8 +99,12 @@ type Output struct {
 	Upscale *bool `json:"upscale,omitempty"`
 	// InterpolationQuality is the interpolation of pixels.
 	InterpolationQuality Interpolation `json:"interpolationQuality,omitempty"`
+	// LinearLight is true to average light, and not its encoding in sRGB, when the image is resized.
+	LinearLight bool `json:"linearLight,omitempty"`
 	// Background is the CSS color of the area that the image does not cover.
 	Background string `json:"background,omitempty"`
+	// Before are the steps that the image goes through before it is cropped and sized, in this order.
+	Before []Processor `json:"before,omitempty"`
 	// Processors are the steps that the sized image goes through, in this order.
 	Processors []Processor `json:"processors,omitempty"`
 	// Format is the format of the file. Default: that of the source.
@@ -127,6 +135,16 @@ type Output struct {
 	Info *InfoOptions `json:"info,omitempty"`
 	// Reset has the JSON names of fields of the job that a variant does not inherit, but resets to the defaults.
 	Reset []string `json:"-"`
+}
+
+// Trim is the detection of margins. The zero value has the defaults.
+type Trim struct {
+	// Tolerance is the difference to the background up to which a pixel belongs to the margin, 0 to 254 levels. Default: 10.
+	Tolerance *int `json:"tolerance,omitempty"`
+	// Background is the CSS color of the margin. Default: that of the pixel in the top left corner.
+	Background string `json:"background,omitempty"`
+	// Fuzz is the share of the pixels of a row or a column that may differ in a margin, 0 to 0.5.
+	Fuzz float64 `json:"fuzz,omitempty"`
 }
 
 // InfoOptions are the options of facts about a source.

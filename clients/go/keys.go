@@ -422,7 +422,33 @@ func modeText(output fields) string {
 	if mode == "scaleAspectFill" && strings.HasSuffix(strings.ToLower(options), "fillleavesexcess") {
 		mode += " leavesExcess"
 	}
+	if position := output.text("position", "center"); mode == "scaleAspectFit" && position != "center" {
+		mode += " " + position
+	}
 	return mode
+}
+
+// trimText returns "" if margins are kept.
+func trimText(output fields) string {
+	parameters := fields{}
+	switch given := output["trim"].(type) {
+	case nil:
+		return ""
+	case bool:
+		if !given {
+			return ""
+		}
+	default:
+		parameters = objectOf(given)
+	}
+	parts := []string{wholeText(parameters.number("tolerance", 10))}
+	if parameters.has("background") {
+		parts = append(parts, "background="+colorOf(parameters.text("background", "")))
+	}
+	if fuzz := parameters.number("fuzz", 0); rounded(fuzz) > 0 {
+		parts = append(parts, "fuzz="+numberText(fuzz))
+	}
+	return strings.Join(parts, " ")
 }
 
 // gravityText returns "" for the middle of what is used.
@@ -491,18 +517,23 @@ func variantText(output fields) string {
 			lines = append(lines, line)
 		}
 	}
-	goal, crop := goal(output), cropText(output)
-	gravity := gravityText(output, crop != "")
+	goal, crop, trim := goal(output), cropText(output), trimText(output)
+	gravity := gravityText(output, crop != "" || trim != "")
 	interpolation := output.text("interpolationQuality", "")
 	background := colorOf(output.text("background", "transparent"))
 	scale := rounded(output.number("screenScale", 1))
 
+	for _, step := range output.list("before") {
+		add(true, "before="+processorText(step, scale))
+	}
 	add(crop != "", "crop="+crop)
+	add(trim != "", "trim="+trim)
 	add(true, "size="+sizeText(output))
 	add(gravity != "", "gravity="+gravity)
 	add(goal == "display" && !output.bool("upscale", true), "upscale=false")
 	add((goal == "width" || goal == "height") && output.bool("upscale", false), "upscale=true")
 	add(interpolation == "none" || interpolation == "low" || interpolation == "medium", "interpolation="+interpolation)
+	add(output.bool("linearLight", false), "linear-light")
 	add(background != transparent, "background="+background)
 	for _, step := range output.list("processors") {
 		add(true, "processor="+processorText(step, scale))
@@ -569,7 +600,7 @@ var processorTexts = map[string]func(p fields, scale float64) []string{
 		if p.has("color") {
 			return []string{"color=" + colorOf(p.text("color", "")), numberPart(p, "fraction", 0.5)}
 		}
-		return []string{numberPart(p, "opacity", 1), "source=" + sourceLine(p["source"])}
+		return append(append([]string{numberPart(p, "opacity", 1)}, blendParts(p)...), "source="+sourceLine(p["source"]))
 	},
 	"blend": func(p fields, _ float64) []string {
 		return []string{
@@ -600,23 +631,111 @@ var processorTexts = map[string]func(p fields, scale float64) []string{
 		if p.has("widthFraction") {
 			parts = append(parts, "width="+numberText(length(p.number("widthFraction", 0))))
 		}
-		parts = append(parts, numberPart(p, "opacity", 1))
+		if factor := p.number("scale", 1); rounded(factor) != 1 {
+			parts = append(parts, "scale="+numberText(length(factor)))
+		}
+		parts = append(append(parts, offsetParts(p, scale)...), numberPart(p, "opacity", 1))
+		parts = append(parts, blendParts(p)...)
 		if p.bool("tiled", false) {
 			parts = append(parts, "tiled")
 		}
 		return append(parts, "source="+sourceLine(p["source"]))
 	},
 	"rotate": func(p fields, _ float64) []string {
-		degrees := math.Mod(p.number("degrees", 0), 360)
-		if degrees < 0 {
-			degrees += 360
-		}
-		if degrees = rounded(degrees); degrees >= 360 {
-			degrees = 0
-		}
-		return []string{"degrees=" + numberText(degrees), "background=" + colorOf(p.text("background", "transparent"))}
+		return []string{degreesPart(p), "background=" + colorOf(p.text("background", "transparent"))}
 	},
 	"flip": func(p fields, _ float64) []string { return []string{p.text("direction", "horizontal")} },
+	"pad": func(p fields, scale float64) []string {
+		var parts []string
+		for _, side := range []string{"top", "right", "bottom", "left"} {
+			parts = append(parts, side+"="+wholePixels(p.number(side, p.number("all", 0)), scale, 0))
+		}
+		if fill := p.text("fill", "color"); fill != "color" {
+			return append(parts, "fill="+fill)
+		}
+		return append(parts, "color="+colorOf(p.text("color", "transparent")))
+	},
+	"text": textParts,
+	"mask": func(p fields, _ float64) []string {
+		if p.has("shape") {
+			return []string{"shape=" + p.text("shape", "")}
+		}
+		return []string{"source=" + sourceLine(p["source"])}
+	},
+	"hue":   func(p fields, _ float64) []string { return []string{degreesPart(p)} },
+	"gamma": func(p fields, _ float64) []string { return []string{numberPart(p, "gamma", 2.2)} },
+	"normalize": func(p fields, _ float64) []string {
+		return []string{numberPart(p, "lower", 1), numberPart(p, "upper", 99)}
+	},
+	"duotone": func(p fields, _ float64) []string {
+		return []string{"dark=" + colorOf(p.text("dark", "")), "light=" + colorOf(p.text("light", ""))}
+	},
+}
+
+// textParts returns the parts of a text. The text itself is last, with backslashes and line feeds escaped.
+func textParts(p fields, scale float64) []string {
+	parts := []string{p.text("position", "center"), "margin=" + wholePixels(p.number("margin", 0), scale, 0)}
+	parts = append(parts, offsetParts(p, scale)...)
+	if p.has("size") {
+		parts = append(parts, "size="+numberText(math.Max(1, rounded(length(p.number("size", 0))*scale))))
+	}
+	for _, side := range []string{"width", "height"} {
+		if p.has(side) {
+			parts = append(parts, side+"="+wholePixels(p.number(side, 0), scale, 1))
+		}
+	}
+	parts = append(parts, "align="+p.text("align", "left"), "color="+colorOf(p.text("color", "black")))
+	if outline := wholePixels(p.number("outlineWidth", 0), scale, 0); outline != "0" {
+		parts = append(parts, "outline="+outline, "outlineColor="+colorOf(p.text("outlineColor", "white")))
+	}
+	parts = append(parts, numberPart(p, "opacity", 1))
+	for _, face := range []string{"bold", "italic"} {
+		if p.bool(face, false) {
+			parts = append(parts, face)
+		}
+	}
+	lines := strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(p.text("text", ""))
+	return append(parts, "font="+p.text("font", ""), "text="+lines)
+}
+
+// blendParts returns the blend mode, unless it is normal.
+func blendParts(p fields) []string {
+	if mode := p.text("mode", "normal"); mode != "normal" {
+		return []string{"mode=" + mode}
+	}
+	return nil
+}
+
+// offsetParts returns the offset in whole pixels, unless it is zero.
+func offsetParts(p fields, scale float64) []string {
+	if !p.has("offset") {
+		return nil
+	}
+	given := objectOf(p["offset"])
+	var lengths [2]string
+	for index, name := range []string{"x", "y"} {
+		points := given.number(name, 0)
+		lengths[index] = wholePixels(math.Abs(points), scale, 0)
+		if points < 0 && lengths[index] != "0" {
+			lengths[index] = "-" + lengths[index]
+		}
+	}
+	if lengths == [2]string{"0", "0"} {
+		return nil
+	}
+	return []string{"offset=" + lengths[0] + "," + lengths[1]}
+}
+
+// degreesPart returns an angle, 0 up to 360.
+func degreesPart(p fields) string {
+	degrees := math.Mod(p.number("degrees", 0), 360)
+	if degrees < 0 {
+		degrees += 360
+	}
+	if degrees = rounded(degrees); degrees >= 360 {
+		degrees = 0
+	}
+	return "degrees=" + numberText(degrees)
 }
 
 // cornerParts returns the radius, and the corners unless these are all.

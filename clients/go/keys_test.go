@@ -24,7 +24,7 @@ func TestResultKeysOfThePublishedVectors(t *testing.T) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
-	if len(file.Vectors) < 176 {
+	if len(file.Vectors) < 209 {
 		t.Errorf("%d vectors", len(file.Vectors))
 	}
 	for _, vector := range file.Vectors {

@@ -2,7 +2,7 @@ package halcyon
 
 import "encoding/json"
 
-// Processor is a step that a sized image goes through. Lengths are in points, and colors are CSS colors.
+// Processor is a step that an image goes through. Lengths are in points, and colors are CSS colors.
 type Processor string
 
 // BlackWhite removes the colors.
@@ -82,6 +82,11 @@ func OverlayImage(source Source, opacity float64) Processor {
 	return processor("overlay", members{"source": source, "opacity": opacity})
 }
 
+// BlendImage lays another image over the image with a blend mode.
+func BlendImage(source Source, mode string, opacity float64) Processor {
+	return processor("overlay", members{"source": source, "mode": mode, "opacity": opacity})
+}
+
 // Blend blends the image with a color. The modes have their CSS names in camel case, such as "multiply".
 func Blend(mode, background string, opacity float64) Processor {
 	return processor("blend", members{"mode": mode, "background": background, "opacity": opacity})
@@ -118,12 +123,81 @@ type Watermark struct {
 	Position      ContentMode `json:"position,omitempty"`      // default: BottomRight
 	Margin        float64     `json:"margin,omitempty"`        // the distance from the sides
 	WidthFraction float64     `json:"widthFraction,omitempty"` // the width as a fraction of that of the image
+	Scale         float64     `json:"scale,omitempty"`         // of the own size of the watermark, without WidthFraction; default: 1
+	Offset        *Offset     `json:"offset,omitempty"`        // the distance from the position
 	Opacity       *float64    `json:"opacity,omitempty"`       // default: 1
+	Mode          string      `json:"mode,omitempty"`          // the blend mode; default: "normal"
 	Tiled         bool        `json:"tiled,omitempty"`         // repeats the watermark over the whole image
 }
 
 // Processor returns the step that places the watermark.
 func (w Watermark) Processor() Processor { return Processor(object(members{"watermark": w})) }
+
+// Offset is a distance to the right and downward.
+type Offset struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+}
+
+// Pad enlarges the canvas by a length on each side.
+type Pad struct {
+	Top    float64 `json:"top,omitempty"`
+	Right  float64 `json:"right,omitempty"`
+	Bottom float64 `json:"bottom,omitempty"`
+	Left   float64 `json:"left,omitempty"`
+	All    float64 `json:"all,omitempty"`   // the length for sides that are 0
+	Fill   string  `json:"fill,omitempty"`  // "color", "edge", "mirror" or "blur"; default: "color"
+	Color  string  `json:"color,omitempty"` // of the fill "color"; default: transparent
+}
+
+// Processor returns the step that pads the image.
+func (p Pad) Processor() Processor { return Processor(object(members{"pad": p})) }
+
+// Text is a text on an image.
+type Text struct {
+	Text         string      `json:"text"`                   // at most 500 characters; line feeds separate lines
+	Font         string      `json:"font"`                   // the name of a font family that the workers have
+	Bold         bool        `json:"bold,omitempty"`         // the bold face of the family
+	Italic       bool        `json:"italic,omitempty"`       // the italic face of the family
+	Size         float64     `json:"size,omitempty"`         // default: the largest size that fits
+	Width        float64     `json:"width,omitempty"`        // of the box that contains the text; default: the image without its margins
+	Height       float64     `json:"height,omitempty"`       // of the box
+	Align        string      `json:"align,omitempty"`        // of lines: "left", "center" or "right"; default: "left"
+	Color        string      `json:"color,omitempty"`        // default: black
+	OutlineWidth float64     `json:"outlineWidth,omitempty"` // of the outline around the glyphs
+	OutlineColor string      `json:"outlineColor,omitempty"` // default: white
+	Opacity      *float64    `json:"opacity,omitempty"`      // default: 1
+	Position     ContentMode `json:"position,omitempty"`     // default: Center
+	Margin       float64     `json:"margin,omitempty"`       // the distance from the sides
+	Offset       *Offset     `json:"offset,omitempty"`       // the distance from the position
+}
+
+// Processor returns the step that draws the text.
+func (t Text) Processor() Processor { return Processor(object(members{"text": t})) }
+
+// Mask clips the image to a shape: "circle", "ellipse", "triangle", "diamond", "pentagon", "hexagon", "octagon", "star" or
+// "heart".
+func Mask(shape string) Processor { return processor("mask", members{"shape": shape}) }
+
+// MaskImage clips the image by the opacity of another image, or by its luminance if it is opaque.
+func MaskImage(source Source) Processor { return processor("mask", members{"source": source}) }
+
+// Hue rotates all hues.
+func Hue(degrees float64) Processor { return processor("hue", members{"degrees": degrees}) }
+
+// Gamma brightens the midtones (above 1), or darkens them (below 1). The default of Halcyon is 2.2.
+func Gamma(gamma float64) Processor { return processor("gamma", members{"gamma": gamma}) }
+
+// Normalize stretches the lightness to the full range. Its parameters are the percentiles that become black and white; the
+// defaults of Halcyon are 1 and 99.
+func Normalize(lower, upper float64) Processor {
+	return processor("normalize", members{"lower": lower, "upper": upper})
+}
+
+// Duotone replaces the colors by a gradient between two of them.
+func Duotone(dark, light string) Processor {
+	return processor("duotone", members{"dark": dark, "light": light})
+}
 
 // Rotate rotates the image clockwise. An empty background is transparent.
 func Rotate(degrees float64, background string) Processor {

@@ -71,9 +71,9 @@ func (c *Client) EventsURL(filter EventFilter) string {
 
 // renderParameters are the fields of jobs that /v1/render takes, in the order of URLs.
 var renderParameters = []string{
-	"source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity",
-	"sizeForDisplay", "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality",
-	"lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "tolerance", "maxAge", "cache", "tenant", "tags", "priority",
+	"source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "position", "cropRect", "trim",
+	"gravity", "sizeForDisplay", "sizer", "upscale", "interpolationQuality", "linearLight", "background", "before", "processors",
+	"format", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "tolerance", "maxAge", "cache", "tenant", "tags", "priority",
 }
 
 // infoParameters are the fields of jobs that /v1/info takes, in the order of URLs.

@@ -1,3 +1,4 @@
+#include <fontconfig/fontconfig.h>
 #include <stdlib.h>
 #include <vips/vips.h>
 #include <unistd.h>

@@ -76,6 +76,7 @@ public struct ImageLimits: Sendable, Hashable, Codable {
 
     /// - Throws: `tooManyPixels` if a limit is exceeded.
     func admit(_ output: OutputPlan, _ extensions: Extensions) throws(JobError) -> OutputSizes {
+        let input = try admit(output.variant.before, on: output.sourceSize, frames: output.frames, extensions)
         let canvas = output.geometry.outputSize
         // The product of two sides could overflow, so each side is checked first.
         guard canvas.width <= outputPixels, canvas.height <= outputPixels,
@@ -86,7 +87,8 @@ public struct ImageLimits: Sendable, Hashable, Codable {
                 .tooManyPixels,
                 "the output would have \(canvas.width)×\(canvas.height) pixels\(times); \(outputPixels) are allowed")
         }
-        let sizes = try admit(output.variant.processors, on: canvas, frames: output.frames, extensions)
+        var sizes = try admit(output.variant.processors, on: canvas, frames: output.frames, extensions)
+        if !output.variant.before.isEmpty, input.largest.pixels > sizes.largest.pixels { sizes.largest = input.largest }
         let (size, side) = (sizes.last, output.format.greatestSide)
         guard size.width <= side, size.height <= side else {
             throw JobError(

@@ -6,8 +6,8 @@ import Vips
 /// Renders the outputs of a source: bytes and variants in, files out. Outputs share a decoding if their pixels do not
 /// depend on it.
 ///
-/// The steps, each in a separate file: identify, plan, check limits, shrink on load, decode, focus, resize, color,
-/// orientation, canvas, processors, flatten, encode.
+/// The steps, each in a separate file: identify, plan, check limits, shrink on load, decode, processors before sizing,
+/// trim, focus, resize, color, orientation, canvas, processors, flatten, encode.
 public struct Renderer: Sendable {
     /// The limits of one rendering.
     public var limits: ImageLimits
@@ -86,23 +86,34 @@ public struct Renderer: Sendable {
         _ output: OutputPlan, of source: SourceImage, from decoded: DecodedImage, _ assets: ProcessingAssets,
         _ progress: inout Progress
     ) throws -> RenderedImage {
+        var (output, input) = (output, decoded)
         let variant = output.variant
+        if !variant.before.isEmpty {
+            input = try progress.step(\.process, .internal) { _ in
+                try decoded.processed(for: output, with: assets, extensions)
+            }
+        }
+        var content: PixelRect?
+        if let trim = variant.sizing.trim {
+            let found = try progress.step(\.decode, .corruptImage) { _ in try input.content(for: output, without: trim)
+            }
+            output = try output.trimmed(to: found, of: source, within: limits, extensions)
+            content = found
+        }
         var geometry = output.geometry
         if variant.needsFocus {
-            let focus = try progress.step(\.decode, .corruptImage) { cancellation in
-                try decoded.focus(of: output, in: source)
-            }
-            geometry = try variant.sizing.plan(for: source.size, focus: focus, custom: extensions.plan)
+            let focus = try progress.step(\.decode, .corruptImage) { _ in try input.focus(of: output) }
+            geometry = try output.variant.sizing.plan(for: output.inputSize, focus: focus, custom: extensions.plan)
         }
-        let part = source.orientation.stored(geometry.sourceRect, in: source.size)
-        let target = source.orientation.upright(geometry.destRect.size)
+        let part = output.orientation.stored(geometry.sourceRect, in: output.inputSize)
+        let target = output.orientation.upright(geometry.destRect.size)
         var frames: [Image] = []
         for index in 0..<output.frames {
             let sized = try progress.step(\.decode, .corruptImage) { _ in
-                try decoded.sized(index, part, to: target, for: output)
+                try input.sized(index, part, to: target, for: output)
             }
             let frame = try progress.step(\.process, .internal) { cancellation in
-                try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(source.orientation)
+                try sized.inSRGB(keepingProfile: variant.output.keepProfile).turned(output.orientation)
                     .placed(geometry, on: output.background)
                     .processed(
                         by: variant.processors, with: assets, extensions, quality: variant.interpolationQuality,
@@ -120,13 +131,13 @@ public struct Renderer: Sendable {
         if variant.info != nil { return facts(variant, of: source, findings) }
         let body = try progress.step(\.encode, .internal) { cancellation in
             try output.ownFile(of: source)
-                ?? output.encoder.encode(try decoded.animation(of: frames), cancellation)
+                ?? output.encoder.encode(try input.animation(of: frames), cancellation)
         }
         return RenderedImage(
             body: body, format: output.format, size: picture.size,
             frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(body).description,
             blurhash: findings.blurhash, dominantColor: findings.dominantColor, palette: findings.palette,
-            thumbhash: findings.thumbhash, phash: findings.phash)
+            thumbhash: findings.thumbhash, phash: findings.phash, content: content)
     }
 
     /// Returns the facts about a source as a file.
@@ -204,6 +215,8 @@ public struct RenderedImage: Sendable, Codable {
     public var blurhash: String?
     /// The dominant color as `#rrggbb`, if the variant requests it.
     public var dominantColor: String?
+    /// The part of the upright source, after the processors before sizing, that remained after ``Sizing/trim``.
+    public var content: PixelRect?
     /// The most important colors as `#rrggbb`, if the variant requests them.
     public var palette: [String]?
     /// The ThumbHash as base64, if the variant requests it.

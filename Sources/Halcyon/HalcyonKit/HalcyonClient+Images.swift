@@ -94,10 +94,10 @@ extension HalcyonClient {
 
     /// The parameters of `/v1/render`, which have the names of the fields of a job (docs/gateway.md).
     private static let renderingParameters: Set = [
-        "contentMode", "scaleOptions", "interpolationQuality", "background", "format", "tenant", "priority",
-        "tolerance", "preset", "source", "width", "height", "screenScale", "cropRect", "gravity", "sizeForDisplay",
-        "sizer", "upscale", "processors", "quality", "lossless", "effort", "progressive", "stripMetadata",
-        "keepProfile", "frames", "maxAge", "cache", "tags", "fallback",
+        "contentMode", "scaleOptions", "position", "interpolationQuality", "background", "format", "tenant", "priority",
+        "tolerance", "preset", "source", "width", "height", "screenScale", "cropRect", "trim", "gravity",
+        "sizeForDisplay", "sizer", "upscale", "linearLight", "before", "processors", "quality", "lossless", "effort",
+        "progressive", "stripMetadata", "keepProfile", "frames", "maxAge", "cache", "tags", "fallback",
     ]
 
     /// The query for the image of a job, in the order of the names, so that equal jobs have equal URLs; nil if it is

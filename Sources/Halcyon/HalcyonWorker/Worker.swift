@@ -167,7 +167,9 @@ public final class Worker: Sendable {
         batches = BatchLog(
             options.topics, properties: options.kafka.control, retention: options.batches.retention, log: log
         ) { activeJobs.cancel(batch: $0) }
-        presets = PresetCatalog(options.presets, PresetStore(redis, topics: options.topics), log: log)
+        presets = PresetCatalog(
+            options.presets, PresetStore(redis, topics: options.topics), restorationTime: options.presetRestoration,
+            log: log)
         presets.start()
         let presetIndex = PresetIndex(redis, topics: options.topics, options.presetIndex)
         let reader = options.reader.withExtensions(options.extensions, options.providers).withPresets(presets)

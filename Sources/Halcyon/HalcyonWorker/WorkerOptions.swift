@@ -23,6 +23,9 @@ public struct WorkerOptions: Sendable {
     public var reader = JobDecoder()
     /// The presets of the settings. Presets that are registered in Redis are added to them.
     public var presets: [Preset] = []
+    /// The time for which a worker that finds no registered presets at all retries jobs with unknown presets, because
+    /// Redis may have lost them and other processes store them again.
+    public var presetRestoration = Duration.seconds(30)
     /// The options of the index of jobs with presets.
     public var presetIndex = PresetIndexOptions()
     /// The policy for retries of failed jobs.

@@ -217,6 +217,36 @@ import Testing
         }
     }
 
+    /// A preset may be registered after the loss and before the others are stored again.
+    @Test func catalogRestoresPresetsThatRedisLostInPart() async throws {
+        try await withStore { store, redis, _ async throws in
+            _ = try await store.put(preset(1))
+            _ = try await store.put(preset(2, name: "list"))
+            let catalog = PresetCatalog([], store, log: .silent)
+            try await catalog.reload()
+            _ = try await redis.send("FLUSHALL")
+            _ = try await store.put(preset(3, name: "new"))
+            try await catalog.reload()
+            #expect(catalog.all.map(\.name) == ["card", "list", "new"])
+            #expect(Set(try await store.entries().keys) == ["card", "list", "new"])
+        }
+    }
+
+    @Test func presetsMayBeLostOnlyForAWhile() async throws {
+        try await withStore { store, _, _ async throws in
+            let young = PresetCatalog([], store, restorationTime: .seconds(3600), log: .silent)
+            #expect(!young.mayLackLostPresets)
+            try await young.reload()
+            #expect(young.mayLackLostPresets)
+            let old = PresetCatalog([], store, restorationTime: .zero, log: .silent)
+            try await old.reload()
+            #expect(!old.mayLackLostPresets)
+            _ = try await store.put(preset(1))
+            try await young.reload()
+            #expect(!young.mayLackLostPresets)
+        }
+    }
+
     @Test func catalogKeepsItsCopiesWhileRedisIsUnavailable() async throws {
         try await withStore { store, _, server async throws in
             _ = try await store.put(preset(1))

@@ -32,6 +32,14 @@ extension RandomJobs {
         ("sizeForDisplay", [true, true, false]),
         ("sizer", ["natural", nil, ["aspectScaleDownByWidth": 600], ["aspectScaleDownByHeight": 33.3333335]]),
         ("interpolationQuality", words(InterpolationQuality.allCases)),
+        ("position", words(ContentMode.unscaled) + [nil]), ("linearLight", [true, false, nil]),
+        (
+            "trim",
+            [
+                true, false, nil, [:], ["tolerance": 0], ["tolerance": 254, "fuzz": 0.5, "background": nil],
+                ["background": "white", "fuzz": 0.3333335], ["fuzz": 1e-9],
+            ]
+        ),
         ("format", words(ImageFormat.writable) + ["auto", nil]),
         ("quality", [1, 80, 100, 80.0, 7e1, nil]),
         ("lossless", [true, false]),
@@ -204,6 +212,15 @@ extension RandomJobs {
             ]
         ),
         ("interpolationQuality", ["best", "High", "none"]),
+        ("position", ["scaleToFill", "Top", 1, "center"]), ("linearLight", [1, "true"]),
+        (
+            "trim",
+            [
+                "true", 1, ["tolerance": 255], ["tolerance": -1], ["tolerance": 1.5], ["fuzz": 0.51],
+                ["background": "rde"], ["fuzz": true], ["a": 1], [],
+            ]
+        ),
+        ("before", [["flip", "flop"], "flip", ["processors"]]),
         ("format", ["jpg", "gif", "JPEG", "heic", "svg", "webp", ""]),
         ("quality", [0, 1, 100, 101, 80.5, -1, 1e300, "80"]),
         ("lossless", [0, 1, "true"]),

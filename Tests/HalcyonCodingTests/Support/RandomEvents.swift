@@ -80,6 +80,7 @@ struct RandomEvents {
             width: count(), height: count(), format: pick(ImageFormat.writable), bytes: count(),
             sha256: String(repeating: "0a", count: 32),
             frames: maybe(count()), blurhash: maybe("LEHV6nWB2yk8pyo0adR*.7kCMdnj"), dominantColor: maybe("#8a6f5c"),
+            trim: maybe(PixelRect(x: 0, y: 3, width: 7, height: 1)),
             palette: maybe(["#8a6f5c", "#000000"]), thumbhash: maybe("XRgODZpwd4eBiIiHiHiIh3iACPeI"),
             phash: maybe("9c2e63d1b04f5a78"), info: maybe(Array(Self.info.utf8)),
             source: SourceMetadata(

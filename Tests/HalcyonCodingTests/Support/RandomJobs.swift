@@ -40,7 +40,7 @@ struct RandomJobs {
             members.append(.init(name: side, value: length()))
         }
         if Int.random(in: 0..<3, using: &generator) == 0 {
-            members.append(.init(name: "processors", value: processors()))
+            members.append(.init(name: pick(["processors", "before"]), value: processors()))
         }
         if Int.random(in: 0..<4, using: &generator) == 0 {
             let variants = (0..<Int.random(in: 1...3, using: &generator)).map { _ in variant() }
@@ -68,7 +68,7 @@ struct RandomJobs {
             members.append(.init(name: side, value: pick([length(), nil])))
         }
         if Int.random(in: 0..<4, using: &generator) == 0 {
-            members.append(.init(name: "processors", value: pick([processors(), nil])))
+            members.append(.init(name: pick(["processors", "before"]), value: pick([processors(), nil])))
         }
         return .object(members)
     }

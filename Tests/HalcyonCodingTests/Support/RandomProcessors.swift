@@ -20,11 +20,11 @@ struct RandomProcessors {
         ("blur", Shape(required: [("radius", [0.5, 4, 62.5, 1e-9, 2.0000005])])),
         ("tint", Shape(required: [color])),
         ("overlay", Shape(required: [color], optional: [("fraction", parts + [nil]), ("source", [nil])])),
-        ("overlay", Shape(required: [("source", RandomJobs.sources)], optional: [opacity, ("color", [nil])])),
+        ("overlay", Shape(required: [("source", RandomJobs.sources)], optional: [opacity, mode, ("color", [nil])])),
         (
             "blend",
             Shape(
-                required: [("mode", words(Blend.Mode.allCases)), ("background", RandomJobs.colors)], optional: [opacity]
+                required: [("mode", words(BlendMode.allCases)), ("background", RandomJobs.colors)], optional: [opacity]
             )
         ),
         (
@@ -46,7 +46,7 @@ struct RandomProcessors {
                 required: [("source", RandomJobs.sources)],
                 optional: [
                     ("position", words(ContentMode.unscaled) + [nil]), ("margin", lengths + [0, 0.4]),
-                    ("widthFraction", [1, 0.25, 1e-9, nil]), opacity, ("tiled", [true, false, nil]),
+                    ("widthFraction", [1, 0.25, 1e-9, nil]), opacity, ("tiled", [true, false, nil]), offset, mode,
                 ])
         ),
         (
@@ -56,12 +56,44 @@ struct RandomProcessors {
                 optional: [background])
         ),
         ("flip", Shape(optional: [("direction", words(Flip.allCases) + [nil])])),
+        (
+            "watermark",
+            Shape(required: [("source", RandomJobs.sources), ("scale", [1, 0.5, 16, 1e-9])], optional: [mode])
+        ),
+        (
+            "pad",
+            Shape(optional: [
+                ("all", lengths + [0, nil]), ("top", lengths + [0, nil]), ("left", lengths), ("right", [0, 3, nil]),
+                ("bottom", [7]), color,
+            ])
+        ),
+        ("pad", Shape(required: [("fill", words(Pad.Fill.allCases))], optional: [("top", lengths)])),
+        (
+            "text",
+            Shape(
+                required: [
+                    ("text", ["a", "two\nlines", "back\\slash", "J\u{301} \u{1f600} <b>&amp;"]),
+                    ("font", ["DejaVu Sans", "A.b-c_1"]),
+                ],
+                optional: [
+                    ("bold", [true, false, nil]), ("italic", [true, nil]), ("size", lengths), ("width", lengths),
+                    ("height", lengths + [nil]), ("align", words(TextOverlay.Alignment.allCases) + [nil]), color,
+                    ("outlineWidth", [0, 1, 2.5, nil]), ("outlineColor", RandomJobs.colors), opacity,
+                    ("position", words(ContentMode.unscaled) + [nil]), ("margin", [0, 4.5, nil]), offset,
+                ])
+        ),
+        ("mask", Shape(required: [("shape", words(Mask.Shape.allCases))], optional: [("source", [nil])])),
+        ("mask", Shape(required: [("source", RandomJobs.sources)], optional: [("shape", [nil])])),
+        ("hue", Shape(required: [("degrees", [0, 359.9999999, -1e-9, 45.5, 720.25, -0.0])])),
+        ("gamma", Shape(optional: [("gamma", [0.1, 10, 2.2, 1.0000005, nil])])),
+        ("normalize", Shape(optional: [("lower", [0, 1, 33.3333335, nil]), ("upper", [100, 99, 51, nil])])),
+        ("duotone", Shape(required: [("dark", RandomJobs.colors), ("light", RandomJobs.colors)])),
     ]
 
     /// Returns a valid processor.
     mutating func next() -> JSONValue {
         if Int.random(in: 0..<6, using: &generator) == 0 {
-            return pick(["blackWhite", "colorControls", "sharpen", "flip"])
+            return pick(["blackWhite", "colorControls", "sharpen", "flip", "gamma", "normalize", "pad"])
         }
         let (name, shape) = pick(Self.shapes)
         var members = shape.required.map { JSONValue.Member(name: $0.name, value: pick($0.values)) }
@@ -112,6 +144,11 @@ struct RandomProcessors {
         ["roundCorner": ["radius": 1, "corners": []]],
         ["roundCorner": ["radius": 1, "corners": ["topLeft", "topLeft"]]],
         ["roundCorner": ["radius": 1, "corners": ["top"]]], ["rotate": ["degrees": "90"]],
+        ["pad": ["fill": "blur", "color": "red"]], ["mask": [:]], ["mask": ["shape": "star", "source": "http://h/a"]],
+        ["normalize": ["lower": 49.5]], ["text": ["text": "a"]], ["text": ["text": " \n", "font": "a"]],
+        ["text": ["text": "a\u{7}", "font": "a"]], ["text": ["text": "a", "font": "a,b"]],
+        ["text": ["text": "a", "font": " a"]], ["text": ["text": "a", "font": "a", "offset": ["z": 1]]],
+        ["watermark": ["source": "http://h/a", "scale": 1, "widthFraction": 1]],
     ]
 
     private static let lengths: [JSONValue] = [8, 0.5, 2.4999999999, 100.5, 1e-9, 33.3333335]
@@ -119,6 +156,10 @@ struct RandomProcessors {
     private static let size: [RandomJobs.Field] = [("width", lengths), ("height", lengths)]
     private static let color: RandomJobs.Field = ("color", RandomJobs.colors)
     private static let background: RandomJobs.Field = ("background", RandomJobs.colors + [nil])
+    private static let mode: RandomJobs.Field = ("mode", words(BlendMode.allCases) + [nil])
+    private static let offset: RandomJobs.Field = (
+        "offset", [["x": -3.5], ["y": 1e-9, "x": nil], ["x": 0, "y": -0.0], ["x": 12.25, "y": -65535], nil]
+    )
     private static let opacity: RandomJobs.Field = ("opacity", parts + [nil])
     private static let corners: RandomJobs.Field = (
         "corners",

@@ -49,11 +49,11 @@ import Testing
     /// Values of the formulas of Compositing and Blending 1, computed by hand for cb = 51/255 and cs = 102/255, and for
     /// cb = 204/255 and cs = 153/255.
     @Test(arguments: [
-        (Blend.Mode.normal, UInt8(102), UInt8(153)), (.multiply, 20, 122), (.screen, 133, 235), (.overlay, 41, 214),
+        (BlendMode.normal, UInt8(102), UInt8(153)), (.multiply, 20, 122), (.screen, 133, 235), (.overlay, 41, 214),
         (.darken, 51, 153), (.lighten, 102, 204), (.colorDodge, 85, 255), (.colorBurn, 0, 170), (.hardLight, 41, 214),
         (.softLight, 43, 209), (.difference, 51, 51), (.exclusion, 112, 112),
     ])
-    func blendModesMatchCSS(_ mode: Blend.Mode, _ dark: UInt8, _ light: UInt8) async throws {
+    func blendModesMatchCSS(_ mode: BlendMode, _ dark: UInt8, _ light: UInt8) async throws {
         func blended(_ background: UInt8, _ sample: UInt8) async throws -> UInt8 {
             let color = CSSColor(red: background, green: background, blue: background)
             return try await pixel([sample], .blend(Blend(mode: mode, background: color)))[0]
@@ -62,8 +62,26 @@ import Testing
         #expect(try await blended(204, 153) == light)
     }
 
+    /// Values of the formulas of Compositing and Blending 1, section 10.2, computed by hand: the backdrop has the
+    /// luminosity 0.3 · 0.8 + 0.59 · 0.4 + 0.11 · 0.2 = 0.498 and the saturation 0.6, the source 0.3 · 0.2 + 0.59 · 0.2 +
+    /// 0.11 · 0.7 = 0.255 and 0.5.
+    @Test(arguments: [
+        // SetSat gives (0, 0, 0.6) of luminosity 0.066; adding 0.432 gives a blue of 1.032, which is clipped towards
+        // the luminosity: 0.498 + (c − 0.498) · 0.502 / 0.534.
+        (BlendMode.hue, SIMD3(0.435955, 0.435955, 1)),
+        // (0.6, 0.2, 0) · 0.5 / 0.6 has the luminosity 0.2483…; 0.2496… is added.
+        (.saturation, SIMD3(0.749667, 0.416333, 0.249667)),
+        (.color, SIMD3(0.443, 0.443, 0.943)),
+        // 0.243 is subtracted, and a blue of −0.043 is clipped: 0.255 + (c − 0.255) · 0.255 / 0.298.
+        (.luminosity, SIMD3(0.513423, 0.171141, 0)),
+    ])
+    func nonSeparableModesMatchCSS(_ mode: BlendMode, _ expected: SIMD3<Double>) {
+        let mixed = mode.mixing(SIMD3(0.8, 0.4, 0.2), SIMD3(0.2, 0.2, 0.7))
+        for channel in 0..<3 { #expect(abs(mixed[channel] - expected[channel]) < 0.000_01, "\(mode): \(mixed)") }
+    }
+
     @Test func blendModesStayInRange() async throws {
-        for mode in Blend.Mode.allCases {
+        for mode in BlendMode.allCases where mode.isSeparable {
             for backdrop in [0.0, 0.25, 0.5, 1] {
                 for source in [0.0, 0.5, 1] {
                     let mixed = mode.mixing(backdrop, source)

@@ -107,6 +107,49 @@ struct GoldenCase: Sendable, CustomStringConvertible {
         GoldenCase("flip", .veiled, .flip(.vertical)),
         GoldenCase("flip", .grey, .flip(.both)),
         GoldenCase(
+            "watermark-blended", .photo,
+            .watermark(
+                Watermark(
+                    source: mark, position: .bottomLeft, scale: 1.2, offset: PixelOffset(x: 24, y: -12),
+                    mode: .difference))
+        ),
+        GoldenCase("overlay-blended", .photo, .overlay(.picture(other, opacity: 0.9, mode: .luminosity))),
+        GoldenCase("overlay-blended", .veiled, .overlay(.picture(other, opacity: 1, mode: .softLight))),
+        GoldenCase("blend-color", .photo, .blend(Blend(mode: .color, opacity: 0.8, background: red))),
+        GoldenCase("pad", .photo, .pad(Pad(top: 6, right: 12, bottom: 18, left: 24, color: blue))),
+        GoldenCase(
+            "pad-mirror", .photo, .downsample(PixelSize(width: 90, height: 90)),
+            .pad(Pad(top: 30, right: 50, left: 20, fill: .mirror))),
+        GoldenCase("pad-blur", .photo, .pad(Pad(right: 40, left: 40, fill: .blur))),
+        GoldenCase("pad-edge", .grey, .pad(Pad(top: 10, bottom: 25, fill: .edge))),
+        GoldenCase("pad", .veiled, .pad(Pad(top: 12, left: 12))),
+        GoldenCase(
+            "text", .photo,
+            .text(
+                TextOverlay(
+                    "Félix & <Chelsea>", font: "DejaVu Sans", bold: true, size: 22, color: .white, outlineWidth: 2,
+                    outlineColor: blue, position: .bottom, margin: 6))),
+        GoldenCase(
+            "text-fitted", .veiled,
+            .text(
+                TextOverlay(
+                    "one two three four", font: "DejaVu Serif", italic: true, width: 90, height: 60, align: .center,
+                    color: red, opacity: 0.8))),
+        GoldenCase("text", .grey, .text(TextOverlay("gray", font: "DejaVu Sans Mono", size: 40, position: .topLeft))),
+        GoldenCase("mask", .photo, .mask(.shape(.star))),
+        GoldenCase("mask-heart", .veiled, .mask(.shape(.heart))),
+        GoldenCase(
+            "mask-picture", .photo, .downsample(PixelSize(width: 110, height: 110)), .mask(.picture(other))),
+        GoldenCase("mask", .grey, .mask(.shape(.circle))),
+        GoldenCase("hue", .photo, .hue(degrees: 130)),
+        GoldenCase("hue", .veiled, .hue(degrees: 270)),
+        GoldenCase("gamma", .photo, .gamma(2.2)),
+        GoldenCase("gamma", .grey, .gamma(0.6)),
+        GoldenCase("normalize", .photo, .colorControls(ColorControls(contrast: 0.4)), .normalize(Normalize())),
+        GoldenCase("normalize", .grey, .normalize(Normalize(lower: 10, upper: 80))),
+        GoldenCase("duotone", .photo, .duotone(dark: blue, light: CSSColor(red: 255, green: 240, blue: 180))),
+        GoldenCase("duotone", .veiled, .duotone(dark: red, light: .white)),
+        GoldenCase(
             "several", .photo, .pixelate(7),
             .crop(PixelSize(width: 109, height: 109), anchor: UnitPoint(x: 0.3, y: 0.4)),
             .border(Border(width: 5, color: blue, radius: .widthFraction(0.5))),

@@ -50,6 +50,7 @@ import Vips
     static func render(_ processors: [Processor], on input: GoldenCase.Input, _ quality: InterpolationQuality = .high)
         throws -> Image
     {
+        _ = Fonts.use(folder: "/usr/share/fonts")
         let assets = [GoldenCase.mark: try mark(), GoldenCase.other: try file("other.jpg")]
         return try Self.input(input).processed(
             by: processors, with: ProcessingAssets(assets, within: ImageLimits()), Extensions(), quality: quality

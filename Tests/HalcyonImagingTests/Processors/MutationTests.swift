@@ -71,13 +71,16 @@ extension Processor {
                 .overlay(.color(color.neighbors[0], fraction: fraction)),
                 .overlay(.color(color, fraction: fraction + 0.05)),
             ]
-        case .overlay(.picture(let source, let opacity)):
+        case .overlay(.picture(let source, let opacity, let mode)):
             [
-                .overlay(.picture(source, opacity: opacity - 0.05)),
-                .overlay(.picture(source == GoldenCase.mark ? GoldenCase.other : GoldenCase.mark, opacity: opacity)),
+                .overlay(.picture(source, opacity: opacity - 0.1, mode: mode)),
+                .overlay(
+                    .picture(
+                        source == GoldenCase.mark ? GoldenCase.other : GoldenCase.mark, opacity: opacity, mode: mode)),
+                .overlay(.picture(source, opacity: opacity, mode: mode == .normal ? .difference : .normal)),
             ]
         case .blend(let blend):
-            Blend.Mode.allCases.filter { $0 != blend.mode }.map { .blend(blend.with(\.mode, $0)) } + [
+            BlendMode.allCases.filter { $0 != blend.mode }.map { .blend(blend.with(\.mode, $0)) } + [
                 .blend(blend.with(\.opacity, blend.opacity - 0.2)),
                 .blend(blend.with(\.background, blend.background.neighbors[0])),
             ]
@@ -107,6 +110,8 @@ extension Processor {
                 .watermark(watermark.with(\.position, .bottom)),
                 .watermark(watermark.with(\.margin, watermark.margin + 1)),
                 .watermark(watermark.with(\.widthFraction, (watermark.widthFraction ?? 1) * 0.95)),
+                .watermark(watermark.with(\.offset, PixelOffset(x: watermark.offset.x, y: watermark.offset.y + 1))),
+                .watermark(watermark.with(\.mode, watermark.mode == .normal ? .exclusion : .normal)),
                 .watermark(watermark.with(\.opacity, watermark.opacity - 0.1)),
                 .watermark(watermark.with(\.tiled, !watermark.tiled)),
             ]
@@ -116,6 +121,34 @@ extension Processor {
                 .rotate(degrees: 360 - degrees, background: background),
             ] + (degrees == 270 ? [] : [.rotate(degrees: degrees, background: background.neighbors[0])])
         case .flip(let flip): Flip.allCases.filter { $0 != flip }.map { .flip($0) }
+        case .pad(let pad):
+            [
+                .pad(pad.with(\.top, pad.top + 1)), .pad(pad.with(\.fill, pad.fill == .edge ? .blur : .edge)),
+            ]
+                + (pad.fill == .color ? [.pad(pad.with(\.color, pad.color.neighbors[0]))] : [])
+        case .text(let text):
+            [
+                .text(text.with(\.text, text.text + ".")), .text(text.with(\.bold, !text.bold)),
+                .text(text.with(\.font, text.font == "DejaVu Sans" ? "DejaVu Serif" : "DejaVu Sans")),
+                .text(text.with(\.color, text.color.neighbors[0])), .text(text.with(\.position, .right)),
+                .text(text.with(\.opacity, text.opacity - 0.15)),
+                .text(text.with(\.outlineWidth, text.outlineWidth + 1)),
+                .text(text.with(\.offset, PixelOffset(x: 0, y: 1))), .text(text.with(\.size, 11)),
+            ]
+        case .mask(.shape(let shape)): Mask.Shape.allCases.filter { $0 != shape }.map { .mask(.shape($0)) }
+        case .mask(.picture): [.mask(.picture(GoldenCase.mark))]
+        case .hue(let degrees): [.hue(degrees: degrees + 4), .hue(degrees: degrees - 4)]
+        case .gamma(let gamma): [.gamma(gamma * 1.04), .gamma(gamma * 0.96)]
+        case .normalize(let normalize):
+            [
+                .normalize(normalize.with(\.lower, normalize.lower + 4)),
+                .normalize(normalize.with(\.upper, normalize.upper - 4)),
+            ]
+        case .duotone(let dark, let light):
+            [
+                .duotone(dark: dark.neighbors[0], light: light), .duotone(dark: dark, light: light.neighbors[0]),
+                .duotone(dark: light, light: dark),
+            ]
         case .custom: []
         }
     }
@@ -162,3 +195,6 @@ extension ColorControls: Changeable {}
 extension Border: Changeable {}
 extension Sharpen: Changeable {}
 extension Watermark: Changeable {}
+extension Pad: Changeable {}
+extension TextOverlay: Changeable {}
+extension Normalize: Changeable {}

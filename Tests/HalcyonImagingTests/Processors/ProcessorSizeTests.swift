@@ -1,6 +1,7 @@
 import HalcyonModel
 import TestSupport
 import Testing
+import Vips
 
 @testable import HalcyonImaging
 
@@ -8,6 +9,7 @@ import Testing
 @Suite(.limitedParallelism) struct ProcessorSizeTests {
     @Test(arguments: [(1, 1), (1, 7), (7, 1), (2, 2), (3, 200), (200, 3), (41, 33)])
     func outputsHaveTheAnnouncedSize(_ width: Int, _ height: Int) async throws {
+        _ = Fonts.use(folder: "/usr/share/fonts")
         let mark = try await onRenderThread { try GoldenTests.mark() }
         let assets = [GoldenCase.mark: mark, GoldenCase.other: try GoldenTests.file("other.jpg")]
         for pixel: [UInt8] in [[90], [90, 120], [10, 150, 200], [10, 150, 200, 30]] {
@@ -27,6 +29,7 @@ import Testing
     }
 
     @Test func addsAlphaOnlyWhereAnnounced() async throws {
+        _ = Fonts.use(folder: "/usr/share/fonts")
         let assets = [
             GoldenCase.mark: try await onRenderThread { try GoldenTests.mark() },
             GoldenCase.other: try GoldenTests.file("other.jpg"),

@@ -457,8 +457,8 @@ final class Conformance {
         equal(verify(variant, HALCYON.download(variant.url())), 62);
         // The gateway no longer has the result.
         Event.Variant lost = new Event.Variant(
-            NO_KEY, null, variant.width(), variant.height(), variant.format(), variant.bytes(), variant.sha256(), 0, null, null, List.of(), null, null,
-            Map.of(), null, variant.url(), null, null);
+            NO_KEY, null, variant.width(), variant.height(), variant.format(), variant.bytes(), variant.sha256(), 0, null, null, null, List.of(), null,
+            null, Map.of(), null, variant.url(), null, null);
         equal(verify(lost, HALCYON.imageData(lost)), 62);
     }
 
@@ -628,7 +628,7 @@ final class Conformance {
 
     static void resultKeys() throws Exception {
         List<?> vectors = (List<?>) json(Path.of(System.getenv("HALCYON_KEY_VECTORS"))).get("vectors");
-        expect(vectors.size() >= 176, vectors.size());
+        expect(vectors.size() >= 209, vectors.size());
         for (Object each : vectors) {
             Map<?, ?> vector = (Map<?, ?>) each;
             Job job = Job.template();
@@ -640,6 +640,12 @@ final class Conformance {
             expectThrows(IllegalArgumentException.class, () -> ResultKeys.of(invalid));
         Job job = photograph("coffee.jpg", 80).processors(Processor.roundCorner(Radius.points(8.5)).background("gold"), Processor.BLACK_WHITE);
         equal(HALCYON.submitAndWait(job).key(), ResultKeys.of(job).keys().get(0));
+        // The margins around the letters are removed, and the event says what remained.
+        Job letters = Job.of(Source.of("initials:JD")).trim(20, null, 0).before(Processor.BLACK_WHITE).format(Format.PNG);
+        Event.Variant variant = HALCYON.submitAndWait(letters).variants().get(0);
+        expect(variant.trim().x() > 0 && variant.trim().y() > 0, variant);
+        equal(List.of(variant.trim().width(), variant.trim().height()), List.of(variant.width(), variant.height()));
+        equal(variant.key(), ResultKeys.of(letters).keys().get(0));
     }
 
     /** The job of job.json. */
@@ -648,8 +654,8 @@ final class Conformance {
             Source.of("s3://pictures/cat.jpg"), Source.initials("JD", "#306ba6", "white"),
             Source.videoFrame(Source.of("https://example.org/cat.mp4"), 1.5))
         .noFallback().width(400).height(300).screenScale(2).contentMode(ContentMode.SCALE_ASPECT_FILL).scaleOptions(ScaleOptions.FILL_LEAVES_EXCESS)
-        .cropRect(0.5, 0, 0.5, 1).sizeForDisplay(true).gravity(Gravity.point(0.3, 0.25)).upscale(false).interpolationQuality(Interpolation.MEDIUM)
-        .background("#ffffff")
+        .position(ContentMode.TOP_LEFT).cropRect(0.5, 0, 0.5, 1).trim(20, "white", 0.01).sizeForDisplay(true).gravity(Gravity.point(0.3, 0.25)).upscale(false)
+        .interpolationQuality(Interpolation.MEDIUM).linearLight(true).background("#ffffff").before(Processor.normalize(2, 98.5), Processor.rotate(3))
         .processors(
             Processor.roundCorner(Radius.points(12), ContentMode.TOP_LEFT, ContentMode.TOP_RIGHT).background("white"),
             Processor.resize(200, 100, "aspectFit"), Processor.crop(100, 80, 0.25, 0.75), Processor.blur(2.5), Processor.tint("#336699"),
@@ -657,11 +663,18 @@ final class Conformance {
             Processor.colorControls(0.1, 1.2, 0.9, 0.5), Processor.BLACK_WHITE, Processor.border(2, "navy", Radius.widthFraction(0.5)),
             Processor.downsample(90, 90), Processor.sharpen(0.7, 1.5), Processor.pixelate(8),
             Processor.watermark(Source.of("file:///srv/logo.png"), ContentMode.TOP_RIGHT, 4, 0.2, 0.6, false),
-            Processor.rotate(90).background("transparent"), Processor.flip("both"))
+            Processor.rotate(90).background("transparent"), Processor.flip("both"),
+            Processor.pad(1, 2, 3, 4).fill("color").color("gold"), Processor.pad(10).fill("mirror"),
+            Processor.text("Größe\n50 \\ 100", "DejaVu Sans").bold().italic().size(24).box(180, 60).align("center").color("white")
+                .outline(2, "#333333").opacity(0.9).position(ContentMode.BOTTOM).margin(8).offset(-3, 1.5),
+            Processor.mask("heart"), Processor.mask(Source.of("https://example.org/mask.png")), Processor.hue(30), Processor.gamma(1.8),
+            Processor.normalize(1, 99), Processor.duotone("navy", "gold"),
+            Processor.overlay(Source.of("https://example.org/frame.png"), 1).mode("softLight"),
+            Processor.watermark(Source.of("file:///srv/logo.png"), ContentMode.LEFT, 2, null, 1, true).scale(0.5).offset(5, -6).mode("luminosity"))
         .format(Format.WEBP).quality(80).lossless(false).effort(4).progressive(true).stripMetadata(false).keepProfile(true).frames(1)
         .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true).palette(true).thumbhash(true).phash(true).infoWithLocation()
         .variants(
-            Output.named("large").width(1600).format(Format.AVIF), Output.named("small").sizer(Sizer.aspectScaleDownByWidth(400)).quality(60),
+            Output.named("large").width(1600).format(Format.AVIF).trim(true), Output.named("small").sizer(Sizer.aspectScaleDownByWidth(400)).quality(60),
             Output.named("dot").gravity(Gravity.ATTENTION).cropRectInPixels(40, 30, 600, 400))
         .partial(true).maxAge(3600).cache(new Job.Cache(true, Job.StoreUse.REQUIRED, false, true, false)).tenant("shop-7")
         .headers(Map.of("Accept", "image/webp", "X-Client", "conformance")).tags("article-17", "hero").slot("article-17/hero")

@@ -460,6 +460,11 @@ const behaviors = {
       processors: [processors.roundCorner({ widthFraction: 0.2 }), processors.blur(1.5)],
     };
     equal((await client.run(job)).key, resultKeys(job)[0]);
+    // The margins around the letters are removed, and the event says what remained.
+    const letters = { source: sources.initials("JD"), trim: { tolerance: 20 }, before: [processors.blackWhite()], format: "png" };
+    const [{ key, width, height, trim }] = (await client.run(letters)).variants;
+    assert(trim.x > 0 && trim.y > 0);
+    deepEqual([key, trim.width, trim.height], [resultKeys(letters)[0], width, height]);
     assert.throws(() => resultKeys({ source: "initials:A", preset: "card" }), RangeError);
     return `${vectors.length} vectors`;
   },
@@ -483,6 +488,16 @@ const behaviors = {
         p.border(2, { color: "navy", radius: { widthFraction: 0.5 } }), p.downsample(90, 90), p.sharpen({ radius: 0.7, amount: 1.5 }), p.pixelate(8),
         p.watermark("file:///srv/logo.png", { position: "topRight", margin: 4, widthFraction: 0.2, opacity: 0.6, tiled: false }),
         p.rotate(90, { background: "transparent" }), p.flip("both"),
+        p.pad({ top: 1, right: 2, bottom: 3, left: 4 }, { fill: "color", color: "gold" }), p.pad(10, { fill: "mirror" }),
+        p.text("Größe\n50 \\ 100", "DejaVu Sans", {
+          bold: true, italic: true, size: 24, width: 180, height: 60, align: "center", color: "white", outlineWidth: 2, outlineColor: "#333333",
+          opacity: 0.9, position: "bottom", margin: 8, offset: { x: -3, y: 1.5 },
+        }),
+        p.mask("heart"), p.maskImage("https://example.org/mask.png"), p.hue(30), p.gamma(1.8), p.normalize({ lower: 1, upper: 99 }),
+        p.duotone("navy", "gold"), p.overlayImage("https://example.org/frame.png", { opacity: 1, mode: "softLight" }),
+        p.watermark("file:///srv/logo.png", {
+          position: "left", margin: 2, scale: 0.5, offset: { x: 5, y: -6 }, opacity: 1, mode: "luminosity", tiled: true,
+        }),
       ],
     };
     deepEqual(JSON.parse(encodeJob(typed)), expected);

@@ -6,7 +6,13 @@ const client = new Client("http://127.0.0.1:8080", { key: "secret", retryTimeout
 const job: Job = {
   source: sources.initials("JD", { background: "#306ba6" }),
   variants: [{ name: "large", width: 1600, format: "avif" }],
-  processors: [processors.roundCorner({ widthFraction: 0.5 }), { posterize: { levels: 4 } }, "blackWhite"],
+  trim: { tolerance: 20 },
+  position: "topLeft",
+  before: ["normalize", processors.pad({ top: 2 }, { fill: "edge" })],
+  processors: [
+    processors.roundCorner({ widthFraction: 0.5 }), { posterize: { levels: 4 } }, "blackWhite",
+    processors.text("A", "DejaVu Sans", { offset: { x: -2 } }),
+  ],
 };
 
 export async function uses(signal: AbortSignal): Promise<string> {

@@ -243,7 +243,19 @@ function mode(fields) {
   const options = fields.scaleOptions ?? "";
   if (name === "scaleAspectFit" && options.startsWith("fitCropsExcess")) return `${name} cropsExcess`;
   if (name === "scaleAspectFill" && options.toLowerCase().endsWith("fillleavesexcess")) return `${name} leavesExcess`;
+  if (name === "scaleAspectFit" && (fields.position ?? "center") !== "center") return `${name} ${fields.position}`;
   return name;
+}
+
+/**
+ * The detection of margins; undefined if they are kept.
+ * @param {Fields} fields
+ */
+function trim({ trim: value }) {
+  if (value === undefined || value === false) return undefined;
+  const { tolerance = 10, background, fuzz = 0 } = given(value === true ? {} : value);
+  const parts = [tolerance, background !== undefined && `background=${color(background)}`, rounded(fuzz) > 0 && `fuzz=${text(fuzz)}`];
+  return parts.filter((part) => part !== false).join(" ");
 }
 
 /**
@@ -273,15 +285,19 @@ function variant(all) {
   const goal = goalOf(fields);
   const background = color(fields.background ?? "transparent");
   const scale = rounded(fields.screenScale ?? 1);
-  const point = gravity(fields, crops);
+  const margins = trim(fields);
+  const point = gravity(fields, crops || margins !== undefined);
   const lines = [
     "halcyon-variant/1",
+    ...(fields.before ?? []).map((/** @type {any} */ step) => `before=${processor(step, scale)}`),
     crops && `crop=${sides}${isPixels ? " pixels" : ""}`,
+    margins !== undefined && `trim=${margins}`,
     `size=${size(fields)}`,
     point && `gravity=${point}`,
     goal === "display" && fields.upscale === false && "upscale=false",
     ["width", "height"].includes(goal) && fields.upscale === true && "upscale=true",
     ["none", "low", "medium"].includes(fields.interpolationQuality) && `interpolation=${fields.interpolationQuality}`,
+    fields.linearLight && "linear-light",
     background !== "#00000000" && `background=${background}`,
     ...(fields.processors ?? []).map((/** @type {any} */ step) => `processor=${processor(step, scale)}`),
     (fields.format ?? "auto") !== "auto" && `format=${fields.format}`,
@@ -340,6 +356,32 @@ function radius(p, scale) {
   return corners.length < 4 ? [length, `corners=${corners}`] : [length];
 }
 
+/**
+ * The blend mode, unless it is normal.
+ * @param {Fields} p
+ */
+const blendMode = (p) => ((p.mode ?? "normal") === "normal" ? [] : [`mode=${p.mode}`]);
+
+/**
+ * The offset in whole pixels, unless it is zero.
+ * @param {Fields} p
+ * @param {number} scale
+ */
+function offset(p, scale) {
+  const [x, y] = [p.offset?.x ?? 0, p.offset?.y ?? 0].map((length) => wholePixels(Math.abs(length), scale, 0) * Math.sign(length));
+  return x || y ? [`offset=${x},${y}`] : [];
+}
+
+/**
+ * An angle, 0 up to 360.
+ * @param {Fields} p
+ */
+function degrees(p) {
+  const rest = p.degrees % 360;
+  const angle = rounded(rest < 0 ? rest + 360 : rest);
+  return `degrees=${text(angle < 360 ? angle : 0)}`;
+}
+
 /** @type {Record<string, (p: Fields, scale: number) => string[]>} */
 const PARTS = {
   roundCorner: (p, scale) => {
@@ -351,7 +393,7 @@ const PARTS = {
   blur: (p, scale) => [`radius=${text(points(p.radius) * scale)}`],
   tint: (p) => [`color=${color(p.color)}`],
   overlay: (p) =>
-    "color" in p ? [`color=${color(p.color)}`, number(p, "fraction", 0.5)] : [number(p, "opacity", 1), `source=${source(p.source)}`],
+    "color" in p ? [`color=${color(p.color)}`, number(p, "fraction", 0.5)] : [number(p, "opacity", 1), ...blendMode(p), `source=${source(p.source)}`],
   blend: (p) => [p.mode, number(p, "opacity", 1), `background=${color(p.background)}`],
   colorControls: (p) => [number(p, "brightness", 0), number(p, "contrast", 1), number(p, "saturation", 1), number(p, "exposure", 0)],
   blackWhite: () => [],
@@ -363,13 +405,39 @@ const PARTS = {
     p.position ?? "bottomRight",
     `margin=${wholePixels(p.margin ?? 0, scale, 0)}`,
     ...("widthFraction" in p ? [`width=${text(points(p.widthFraction))}`] : []),
+    ...(rounded(p.scale ?? 1) === 1 ? [] : [`scale=${text(points(p.scale))}`]),
+    ...offset(p, scale),
     number(p, "opacity", 1),
+    ...blendMode(p),
     ...(p.tiled ? ["tiled"] : []),
     `source=${source(p.source)}`,
   ],
-  rotate: (p) => {
-    const degrees = rounded(((p.degrees % 360) + 360) % 360);
-    return [`degrees=${text(degrees < 360 ? degrees : 0)}`, `background=${color(p.background ?? "transparent")}`];
-  },
+  rotate: (p) => [degrees(p), `background=${color(p.background ?? "transparent")}`],
   flip: (p) => [p.direction ?? "horizontal"],
+  pad: (p, scale) => [
+    ...["top", "right", "bottom", "left"].map((side) => `${side}=${wholePixels(p[side] ?? p.all ?? 0, scale, 0)}`),
+    (p.fill ?? "color") === "color" ? `color=${color(p.color ?? "transparent")}` : `fill=${p.fill}`,
+  ],
+  text: (p, scale) => {
+    const outline = wholePixels(p.outlineWidth ?? 0, scale, 0);
+    return [
+      p.position ?? "center",
+      `margin=${wholePixels(p.margin ?? 0, scale, 0)}`,
+      ...offset(p, scale),
+      ...("size" in p ? [`size=${text(Math.max(1, rounded(points(p.size) * scale)))}`] : []),
+      ...["width", "height"].filter((side) => side in p).map((side) => `${side}=${wholePixels(p[side], scale)}`),
+      `align=${p.align ?? "left"}`,
+      `color=${color(p.color ?? "black")}`,
+      ...(outline ? [`outline=${outline}`, `outlineColor=${color(p.outlineColor ?? "white")}`] : []),
+      number(p, "opacity", 1),
+      ...["bold", "italic"].filter((face) => p[face]),
+      `font=${p.font}`,
+      `text=${p.text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`,
+    ];
+  },
+  mask: (p) => ["shape" in p ? `shape=${p.shape}` : `source=${source(p.source)}`],
+  hue: (p) => [degrees(p)],
+  gamma: (p) => [number(p, "gamma", 2.2)],
+  normalize: (p) => [number(p, "lower", 1), number(p, "upper", 99)],
+  duotone: (p) => [`dark=${color(p.dark)}`, `light=${color(p.light)}`],
 };

@@ -3,9 +3,10 @@
  * @typedef {import("./types.js").Radius} Radius
  * @typedef {import("./types.js").Corner} Corner
  * @typedef {import("./types.js").Source} Source
+ * @typedef {import("./types.js").BlendMode} BlendMode
  */
 
-/** Processors: the steps that a sized image goes through. Lengths are in points, colors are those of CSS. */
+/** Processors: the steps that an image goes through. Lengths are in points, colors are those of CSS. */
 export const processors = Object.freeze({
   /**
    * Rounds the corners, by a radius in points or in a fraction of the image's width or height.
@@ -52,13 +53,13 @@ export const processors = Object.freeze({
   /**
    * Lays another image over the image.
    * @param {Source} source
-   * @param {{opacity?: number}} options
+   * @param {{opacity?: number, mode?: BlendMode}} options
    * @returns {Processor}
    */
   overlayImage: (source, options = {}) => ({ overlay: { source, ...options } }),
   /**
    * Blends the image with a color.
-   * @param {import("./types.js").BlendMode} mode
+   * @param {BlendMode} mode
    * @param {string} background
    * @param {{opacity?: number}} options
    * @returns {Processor}
@@ -102,9 +103,9 @@ export const processors = Object.freeze({
    */
   pixelate: (size) => ({ pixelate: { size } }),
   /**
-   * Places another image in a corner, along a side or in the middle.
+   * Places another image in a corner, along a side or in the middle: at a fraction of the image's width, or at a scale of its own size.
    * @param {Source} source
-   * @param {{position?: import("./types.js").Position, margin?: number, widthFraction?: number, opacity?: number, tiled?: boolean}} options
+   * @param {import("./types.js").WatermarkOptions} options
    * @returns {Processor}
    */
   watermark: (source, options = {}) => ({ watermark: { source, ...options } }),
@@ -121,6 +122,58 @@ export const processors = Object.freeze({
    * @returns {Processor}
    */
   flip: (direction = "horizontal") => ({ flip: { direction } }),
+  /**
+   * Enlarges the canvas on all sides, or on some. A color belongs to the fill "color", which is the default.
+   * @param {number | {all?: number, top?: number, right?: number, bottom?: number, left?: number}} sides
+   * @param {{fill?: import("./types.js").Fill, color?: string}} options
+   * @returns {Processor}
+   */
+  pad: (sides, options = {}) => ({ pad: { ...(typeof sides === "number" ? { all: sides } : sides), ...options } }),
+  /**
+   * Draws a text in a font family that the workers have. Without a size, it is the largest that fits into the box of width and height.
+   * @param {string} text
+   * @param {string} font
+   * @param {import("./types.js").TextOptions} options
+   * @returns {Processor}
+   */
+  text: (text, font, options = {}) => ({ text: { text, font, ...options } }),
+  /**
+   * Clips the image to a shape.
+   * @param {import("./types.js").Shape} shape
+   * @returns {Processor}
+   */
+  mask: (shape) => ({ mask: { shape } }),
+  /**
+   * Clips the image by the opacity of another image, or by its luminance if it is opaque.
+   * @param {Source} source
+   * @returns {Processor}
+   */
+  maskImage: (source) => ({ mask: { source } }),
+  /**
+   * Rotates all hues.
+   * @param {number} degrees
+   * @returns {Processor}
+   */
+  hue: (degrees) => ({ hue: { degrees } }),
+  /**
+   * Brightens the midtones (above 1), or darkens them (below 1).
+   * @param {number} [gamma]
+   * @returns {Processor}
+   */
+  gamma: (gamma = 2.2) => ({ gamma: { gamma } }),
+  /**
+   * Stretches the lightness to the full range. The options are the percentiles that become black and white.
+   * @param {{lower?: number, upper?: number}} options
+   * @returns {Processor}
+   */
+  normalize: (options = {}) => ({ normalize: options }),
+  /**
+   * Replaces the colors by a gradient between two of them.
+   * @param {string} dark
+   * @param {string} light
+   * @returns {Processor}
+   */
+  duotone: (dark, light) => ({ duotone: { dark, light } }),
 });
 
 /**

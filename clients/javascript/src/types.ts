@@ -25,20 +25,69 @@ export type Corner = "topLeft" | "topRight" | "bottomLeft" | "bottomRight";
 export type Position = "center" | "top" | "bottom" | "left" | "right" | Corner;
 export type BlendMode =
   | "normal" | "multiply" | "screen" | "overlay" | "darken" | "lighten" | "colorDodge" | "colorBurn" | "hardLight" | "softLight"
-  | "difference" | "exclusion";
+  | "difference" | "exclusion" | "hue" | "saturation" | "color" | "luminosity";
 
 /** A length in points, or in a fraction of the image's width or height. */
 export type Radius = { radius: number } | { widthFraction: number } | { heightFraction: number };
 
-/** A step that a sized image goes through. Lengths are in points, colors are those of CSS. */
+/** A distance to the right and downward. */
+export interface Offset { x?: number; y?: number }
+
+/** The content of padding: a color, the pixels of the edge, the mirrored image, or the enlarged and blurred image. */
+export type Fill = "color" | "edge" | "mirror" | "blur";
+
+/** The shape of a mask. */
+export type Shape = "circle" | "ellipse" | "triangle" | "diamond" | "pentagon" | "hexagon" | "octagon" | "star" | "heart";
+
+/** How a watermark is placed: at a fraction of the image's width, or at a scale of its own size. */
+export interface WatermarkOptions {
+  position?: Position;
+  margin?: number;
+  widthFraction?: number;
+  scale?: number;
+  offset?: Offset;
+  opacity?: number;
+  mode?: BlendMode;
+  tiled?: boolean;
+}
+
+/** How a text is drawn. */
+export interface TextOptions {
+  bold?: boolean;
+  italic?: boolean;
+  /** The size of the font; the largest that fits if it is absent. */
+  size?: number;
+  width?: number;
+  height?: number;
+  align?: "left" | "center" | "right";
+  color?: string;
+  outlineWidth?: number;
+  outlineColor?: string;
+  opacity?: number;
+  position?: Position;
+  margin?: number;
+  offset?: Offset;
+}
+
+/** The detection of margins. */
+export interface Trim {
+  /** The difference to the background up to which a pixel belongs to the margin, 0 to 254 levels. */
+  tolerance?: number;
+  /** The color of the margin; that of the pixel in the top left corner if it is absent. */
+  background?: string;
+  /** The share of the pixels of a row or a column that may differ in a margin, 0 to 0.5. */
+  fuzz?: number;
+}
+
+/** A step that an image goes through. Lengths are in points, colors are those of CSS. */
 export type Processor =
-  | "blackWhite" | "colorControls" | "flip" | "sharpen"
+  | "blackWhite" | "colorControls" | "flip" | "gamma" | "normalize" | "pad" | "sharpen"
   | { roundCorner: Radius & { corners?: Corner[]; background?: string } }
   | { resize: { width: number; height: number; mode?: "none" | "aspectFit" | "aspectFill" } }
   | { crop: { width: number; height: number; anchor?: Point } }
   | { blur: { radius: number } }
   | { tint: { color: string } }
-  | { overlay: { color: string; fraction?: number } | { source: Source; opacity?: number } }
+  | { overlay: { color: string; fraction?: number } | { source: Source; opacity?: number; mode?: BlendMode } }
   | { blend: { mode: BlendMode; background: string; opacity?: number } }
   | { colorControls: { brightness?: number; contrast?: number; saturation?: number; exposure?: number } }
   | { blackWhite: Record<string, never> }
@@ -46,9 +95,16 @@ export type Processor =
   | { downsample: { width: number; height: number } }
   | { sharpen: { radius?: number; amount?: number } }
   | { pixelate: { size: number } }
-  | { watermark: { source: Source; position?: Position; margin?: number; widthFraction?: number; opacity?: number; tiled?: boolean } }
+  | { watermark: WatermarkOptions & { source: Source } }
   | { rotate: { degrees: number; background?: string } }
-  | { flip: { direction?: "horizontal" | "vertical" | "both" } };
+  | { flip: { direction?: "horizontal" | "vertical" | "both" } }
+  | { pad: { all?: number; top?: number; right?: number; bottom?: number; left?: number; fill?: Fill; color?: string } }
+  | { text: TextOptions & { text: string; font: string } }
+  | { mask: { shape: Shape } | { source: Source } }
+  | { hue: { degrees: number } }
+  | { gamma: { gamma?: number } }
+  | { normalize: { lower?: number; upper?: number } }
+  | { duotone: { dark: string; light: string } };
 
 /** A processor that the cluster has registered itself. */
 export interface CustomProcessor { [name: string]: JSONValue }
@@ -66,13 +122,17 @@ export interface Picture {
   screenScale?: number;
   contentMode?: ContentMode;
   scaleOptions?: ScaleOptions;
+  position?: Position;
   cropRect?: CropRect;
+  trim?: boolean | Trim;
   gravity?: "center" | "attention" | "entropy" | Point;
   sizeForDisplay?: boolean;
   sizer?: "natural" | { aspectScaleDownByWidth: number } | { aspectScaleDownByHeight: number };
   upscale?: boolean;
   interpolationQuality?: "none" | "low" | "medium" | "high" | "default";
+  linearLight?: boolean;
   background?: string;
+  before?: (Processor | CustomProcessor)[];
   processors?: (Processor | CustomProcessor)[];
   format?: Format;
   quality?: number;
@@ -188,6 +248,8 @@ export interface Variant {
   frames?: number;
   blurhash?: string;
   dominantColor?: string;
+  /** The part of the upright source that remained when margins were removed, in pixels. */
+  trim?: { x: number; y: number; width: number; height: number };
   palette?: string[];
   /** The ThumbHash in base64. */
   thumbhash?: string;

@@ -3,8 +3,9 @@
  * @typedef {import("./types.js").Radius} Radius
  * @typedef {import("./types.js").Corner} Corner
  * @typedef {import("./types.js").Source} Source
+ * @typedef {import("./types.js").BlendMode} BlendMode
  */
-/** Processors: the steps that a sized image goes through. Lengths are in points, colors are those of CSS. */
+/** Processors: the steps that an image goes through. Lengths are in points, colors are those of CSS. */
 export const processors: Readonly<{
     /**
      * Rounds the corners, by a radius in points or in a fraction of the image's width or height.
@@ -58,20 +59,21 @@ export const processors: Readonly<{
     /**
      * Lays another image over the image.
      * @param {Source} source
-     * @param {{opacity?: number}} options
+     * @param {{opacity?: number, mode?: BlendMode}} options
      * @returns {Processor}
      */
     overlayImage: (source: Source, options?: {
         opacity?: number;
+        mode?: BlendMode;
     }) => Processor;
     /**
      * Blends the image with a color.
-     * @param {import("./types.js").BlendMode} mode
+     * @param {BlendMode} mode
      * @param {string} background
      * @param {{opacity?: number}} options
      * @returns {Processor}
      */
-    blend: (mode: import("./types.js").BlendMode, background: string, options?: {
+    blend: (mode: BlendMode, background: string, options?: {
         opacity?: number;
     }) => Processor;
     /**
@@ -124,18 +126,12 @@ export const processors: Readonly<{
      */
     pixelate: (size: number) => Processor;
     /**
-     * Places another image in a corner, along a side or in the middle.
+     * Places another image in a corner, along a side or in the middle: at a fraction of the image's width, or at a scale of its own size.
      * @param {Source} source
-     * @param {{position?: import("./types.js").Position, margin?: number, widthFraction?: number, opacity?: number, tiled?: boolean}} options
+     * @param {import("./types.js").WatermarkOptions} options
      * @returns {Processor}
      */
-    watermark: (source: Source, options?: {
-        position?: import("./types.js").Position;
-        margin?: number;
-        widthFraction?: number;
-        opacity?: number;
-        tiled?: boolean;
-    }) => Processor;
+    watermark: (source: Source, options?: import("./types.js").WatermarkOptions) => Processor;
     /**
      * Rotates the image clockwise.
      * @param {number} degrees
@@ -151,8 +147,73 @@ export const processors: Readonly<{
      * @returns {Processor}
      */
     flip: (direction?: "both" | "horizontal" | "vertical" | undefined) => Processor;
+    /**
+     * Enlarges the canvas on all sides, or on some. A color belongs to the fill "color", which is the default.
+     * @param {number | {all?: number, top?: number, right?: number, bottom?: number, left?: number}} sides
+     * @param {{fill?: import("./types.js").Fill, color?: string}} options
+     * @returns {Processor}
+     */
+    pad: (sides: number | {
+        all?: number;
+        top?: number;
+        right?: number;
+        bottom?: number;
+        left?: number;
+    }, options?: {
+        fill?: import("./types.js").Fill;
+        color?: string;
+    }) => Processor;
+    /**
+     * Draws a text in a font family that the workers have. Without a size, it is the largest that fits into the box of width and height.
+     * @param {string} text
+     * @param {string} font
+     * @param {import("./types.js").TextOptions} options
+     * @returns {Processor}
+     */
+    text: (text: string, font: string, options?: import("./types.js").TextOptions) => Processor;
+    /**
+     * Clips the image to a shape.
+     * @param {import("./types.js").Shape} shape
+     * @returns {Processor}
+     */
+    mask: (shape: import("./types.js").Shape) => Processor;
+    /**
+     * Clips the image by the opacity of another image, or by its luminance if it is opaque.
+     * @param {Source} source
+     * @returns {Processor}
+     */
+    maskImage: (source: Source) => Processor;
+    /**
+     * Rotates all hues.
+     * @param {number} degrees
+     * @returns {Processor}
+     */
+    hue: (degrees: number) => Processor;
+    /**
+     * Brightens the midtones (above 1), or darkens them (below 1).
+     * @param {number} [gamma]
+     * @returns {Processor}
+     */
+    gamma: (gamma?: number | undefined) => Processor;
+    /**
+     * Stretches the lightness to the full range. The options are the percentiles that become black and white.
+     * @param {{lower?: number, upper?: number}} options
+     * @returns {Processor}
+     */
+    normalize: (options?: {
+        lower?: number;
+        upper?: number;
+    }) => Processor;
+    /**
+     * Replaces the colors by a gradient between two of them.
+     * @param {string} dark
+     * @param {string} light
+     * @returns {Processor}
+     */
+    duotone: (dark: string, light: string) => Processor;
 }>;
 export type Processor = import("./types.js").Processor;
 export type Radius = import("./types.js").Radius;
 export type Corner = import("./types.js").Corner;
 export type Source = import("./types.js").Source;
+export type BlendMode = import("./types.js").BlendMode;

@@ -28,7 +28,7 @@ export declare type Format = "auto" | "jpeg" | "png" | "webp" | "avif" | "gif" |
 export declare type Priority = "high" | "normal" | "low";
 export declare type Corner = "topLeft" | "topRight" | "bottomLeft" | "bottomRight";
 export declare type Position = "center" | "top" | "bottom" | "left" | "right" | Corner;
-export declare type BlendMode = "normal" | "multiply" | "screen" | "overlay" | "darken" | "lighten" | "colorDodge" | "colorBurn" | "hardLight" | "softLight" | "difference" | "exclusion";
+export declare type BlendMode = "normal" | "multiply" | "screen" | "overlay" | "darken" | "lighten" | "colorDodge" | "colorBurn" | "hardLight" | "softLight" | "difference" | "exclusion" | "hue" | "saturation" | "color" | "luminosity";
 /** A length in points, or in a fraction of the image's width or height. */
 export declare type Radius = {
     radius: number;
@@ -37,8 +37,54 @@ export declare type Radius = {
 } | {
     heightFraction: number;
 };
-/** A step that a sized image goes through. Lengths are in points, colors are those of CSS. */
-export declare type Processor = "blackWhite" | "colorControls" | "flip" | "sharpen" | {
+/** A distance to the right and downward. */
+export interface Offset {
+    x?: number;
+    y?: number;
+}
+/** The content of padding: a color, the pixels of the edge, the mirrored image, or the enlarged and blurred image. */
+export declare type Fill = "color" | "edge" | "mirror" | "blur";
+/** The shape of a mask. */
+export declare type Shape = "circle" | "ellipse" | "triangle" | "diamond" | "pentagon" | "hexagon" | "octagon" | "star" | "heart";
+/** How a watermark is placed: at a fraction of the image's width, or at a scale of its own size. */
+export interface WatermarkOptions {
+    position?: Position;
+    margin?: number;
+    widthFraction?: number;
+    scale?: number;
+    offset?: Offset;
+    opacity?: number;
+    mode?: BlendMode;
+    tiled?: boolean;
+}
+/** How a text is drawn. */
+export interface TextOptions {
+    bold?: boolean;
+    italic?: boolean;
+    /** The size of the font; the largest that fits if it is absent. */
+    size?: number;
+    width?: number;
+    height?: number;
+    align?: "left" | "center" | "right";
+    color?: string;
+    outlineWidth?: number;
+    outlineColor?: string;
+    opacity?: number;
+    position?: Position;
+    margin?: number;
+    offset?: Offset;
+}
+/** The detection of margins. */
+export interface Trim {
+    /** The difference to the background up to which a pixel belongs to the margin, 0 to 254 levels. */
+    tolerance?: number;
+    /** The color of the margin; that of the pixel in the top left corner if it is absent. */
+    background?: string;
+    /** The share of the pixels of a row or a column that may differ in a margin, 0 to 0.5. */
+    fuzz?: number;
+}
+/** A step that an image goes through. Lengths are in points, colors are those of CSS. */
+export declare type Processor = "blackWhite" | "colorControls" | "flip" | "gamma" | "normalize" | "pad" | "sharpen" | {
     roundCorner: Radius & {
         corners?: Corner[];
         background?: string;
@@ -70,6 +116,7 @@ export declare type Processor = "blackWhite" | "colorControls" | "flip" | "sharp
     } | {
         source: Source;
         opacity?: number;
+        mode?: BlendMode;
     };
 } | {
     blend: {
@@ -107,13 +154,8 @@ export declare type Processor = "blackWhite" | "colorControls" | "flip" | "sharp
         size: number;
     };
 } | {
-    watermark: {
+    watermark: WatermarkOptions & {
         source: Source;
-        position?: Position;
-        margin?: number;
-        widthFraction?: number;
-        opacity?: number;
-        tiled?: boolean;
     };
 } | {
     rotate: {
@@ -123,6 +165,45 @@ export declare type Processor = "blackWhite" | "colorControls" | "flip" | "sharp
 } | {
     flip: {
         direction?: "horizontal" | "vertical" | "both";
+    };
+} | {
+    pad: {
+        all?: number;
+        top?: number;
+        right?: number;
+        bottom?: number;
+        left?: number;
+        fill?: Fill;
+        color?: string;
+    };
+} | {
+    text: TextOptions & {
+        text: string;
+        font: string;
+    };
+} | {
+    mask: {
+        shape: Shape;
+    } | {
+        source: Source;
+    };
+} | {
+    hue: {
+        degrees: number;
+    };
+} | {
+    gamma: {
+        gamma?: number;
+    };
+} | {
+    normalize: {
+        lower?: number;
+        upper?: number;
+    };
+} | {
+    duotone: {
+        dark: string;
+        light: string;
     };
 };
 /** A processor that the cluster has registered itself. */
@@ -149,7 +230,9 @@ export interface Picture {
     screenScale?: number;
     contentMode?: ContentMode;
     scaleOptions?: ScaleOptions;
+    position?: Position;
     cropRect?: CropRect;
+    trim?: boolean | Trim;
     gravity?: "center" | "attention" | "entropy" | Point;
     sizeForDisplay?: boolean;
     sizer?: "natural" | {
@@ -159,7 +242,9 @@ export interface Picture {
     };
     upscale?: boolean;
     interpolationQuality?: "none" | "low" | "medium" | "high" | "default";
+    linearLight?: boolean;
     background?: string;
+    before?: (Processor | CustomProcessor)[];
     processors?: (Processor | CustomProcessor)[];
     format?: Format;
     quality?: number;
@@ -298,6 +383,13 @@ export interface Variant {
     frames?: number;
     blurhash?: string;
     dominantColor?: string;
+    /** The part of the upright source that remained when margins were removed, in pixels. */
+    trim?: {
+        x: number;
+        y: number;
+        width: number;
+        height: number;
+    };
     palette?: string[];
     /** The ThumbHash in base64. */
     thumbhash?: string;

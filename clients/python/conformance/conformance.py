@@ -35,6 +35,7 @@ from halcyon import (
     Point,
     Sizer,
     Template,
+    Trim,
     URLSigner,
     errors,
     failures,
@@ -603,6 +604,12 @@ def result_keys_of_vectors() -> str:
         f"{SOURCES}/coffee.jpg?keys", width=61, height=43, screen_scale=2, quality=70, background="hsl(30 55% 42%)",
         processors=[processors.round_corner(width_fraction=0.2), processors.blur(1.5)])  # fmt: skip
     equal(client.run(job).key, result_keys(job)[0])
+    # The margins around the letters are removed, and the event says what remained.
+    job = Job(jobs.initials("JD"), trim=Trim(tolerance=20), before=["blackWhite"], format="png")
+    ready = client.run(job)
+    trim, variant = ready.variants[0].trim, ready.variants[0]
+    assert trim and trim.x > 0 and trim.y > 0 and (trim.width, trim.height) == (variant.width, variant.height), ready
+    equal(variant.key, result_keys(job)[0])
     raised(ValueError, lambda: result_keys(Job("initials:A", preset="card")))
     return f"{len(vectors)} vectors"
 
@@ -619,8 +626,8 @@ def complete_job() -> Job:
             jobs.video("https://example.org/cat.mp4", seconds=1.5),
         ],
         fallback=False, width=400, height=300, screen_scale=2, content_mode="scaleAspectFill", scale_options="fillLeavesExcess",
-        crop_rect=CropRect(0.5, 0, 0.5, 1), size_for_display=True, gravity=Point(0.3, 0.25), upscale=False, interpolation_quality="medium",
-        background="#ffffff",
+        position="topLeft", crop_rect=CropRect(0.5, 0, 0.5, 1), trim=Trim(20, "white", 0.01), size_for_display=True, gravity=Point(0.3, 0.25), upscale=False, interpolation_quality="medium",
+        linear_light=True, background="#ffffff", before=[p.normalize(lower=2, upper=98.5), p.rotate(3)],
         processors=[
             p.round_corner(12, corners=["topLeft", "topRight"], background="white"),
             p.resize(200, 100, mode="aspectFit"), p.crop(100, 80, x=0.25, y=0.75), p.blur(2.5), p.tint("#336699"),
@@ -630,11 +637,18 @@ def complete_job() -> Job:
             p.pixelate(8),
             p.watermark("file:///srv/logo.png", "topRight", margin=4, width_fraction=0.2, opacity=0.6, tiled=False),
             p.rotate(90, background="transparent"), p.flip("both"),
+            p.pad(top=1, right=2, bottom=3, left=4, fill="color", color="gold"), p.pad(10, fill="mirror"),
+            p.text(
+                "Größe\n50 \\ 100", "DejaVu Sans", bold=True, italic=True, size=24, width=180, height=60, align="center", color="white",
+                outline_width=2, outline_color="#333333", opacity=0.9, position="bottom", margin=8, offset=(-3, 1.5)),
+            p.mask("heart"), p.mask_image("https://example.org/mask.png"), p.hue(30), p.gamma(1.8), p.normalize(lower=1, upper=99),
+            p.duotone("navy", "gold"), p.overlay_image("https://example.org/frame.png", 1, "softLight"),
+            p.watermark("file:///srv/logo.png", "left", margin=2, scale=0.5, offset=(5, -6), opacity=1, mode="luminosity", tiled=True),
         ],
         format="webp", quality=80, lossless=False, effort=4, progressive=True, strip_metadata=False, keep_profile=True, frames=1,
         tolerance="truncated", blurhash=True, dominant_color=True, palette=True, thumbhash=True, phash=True, info={"location": True},
         variants=[
-            Output(name="large", width=1600, format="avif"),
+            Output(name="large", width=1600, format="avif", trim=True),
             Output(name="small", sizer=Sizer(aspect_scale_down_by_width=400), quality=60),
             Output(name="dot", gravity="attention", crop_rect=CropRect(40, 30, 600, 400, unit="pixels")),
         ],

@@ -37,7 +37,7 @@ enum WorkerCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let options = try configuration.worker()
-        configuration.openFormats()
+        try configuration.prepareImaging()
         let writer = configuration.logWriter()
         let log = Log(level: configuration.options.logLevel, sink: writer)
         defer { writer.shutdown() }

@@ -102,8 +102,15 @@ struct Configuration {
         return all
     }
 
-    /// Disables the loaders of all other formats in this process. Call it before an image is opened.
-    func openFormats() { VipsLibrary.allow(Set(options.formats)) }
+    /// Prepares libvips in this process: disables the loaders of all other formats, and loads the fonts. Call it before
+    /// an image is opened.
+    /// - Throws: ``ConfigurationError`` if the folder of fonts cannot be read.
+    func prepareImaging() throws(ConfigurationError) {
+        VipsLibrary.allow(Set(options.formats))
+        guard Fonts.use(folder: options.fonts) || options.fonts == ProgramOptions().fonts else {
+            throw ConfigurationError("images.fonts: \(options.fonts) is not a folder that can be read")
+        }
+    }
 
     /// The extensions that the host program registered.
     static var extensions: Extensions { HalcyonProgram.extensions.withLock { $0 } }

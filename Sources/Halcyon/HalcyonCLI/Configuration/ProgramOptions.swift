@@ -30,6 +30,7 @@ struct ProgramOptions: Sendable {
     var sourceCredentials: [String: String] = [:]
     var sourceS3 = S3Settings()
     var formats = Format.allCases
+    var fonts = "/usr/share/fonts"
     var renderChildren = RenderProcessOptions()
 
     var resultStoreLocation: ResultStoreLocation?

@@ -11,6 +11,8 @@ extension ProgramOptions {
         // Images.
         Setting("images.formats", \.formats, .list(of: .oneOf))
             .help("Source formats that are accepted, detected from the bytes. Initials are drawn as png."),
+        Setting("images.fonts", \.fonts, .absolutePath)
+            .help("Folder of the fonts for the processor text, with its subfolders."),
         Setting("images.frames", \.worker.images.frames, .integer(in: 1...65_535))
             .help("Maximum number of frames of an animation that are decoded."),
         Setting("images.maximumPixels", \.worker.images.sourcePixels, .integer(in: 1...(1 << 40)))

@@ -44,8 +44,16 @@ enum SizingOptions {
             "scale-options", .oneOf(ScaleOptions.allCases.map(\.rawValue)), as: "OPTIONS",
             help: "What to do with the excess if aspect ratios differ."),
         FieldOption(
+            "position", .oneOf(ContentMode.unscaled.map(\.rawValue)), as: "POSITION",
+            help: "The position of an image that scaleAspectFit places in the display. Default: center."),
+        FieldOption(
             "crop-rect", .rectangle, as: "X,Y,WIDTH,HEIGHT[,pixels]",
             help: "Crop the image first, in fractions of its sides (0.5,0,0.5,1 is the right half) or in pixels."),
+        FieldOption(
+            "trim", .trim, as: "TRIM",
+            help:
+                "Remove margins before sizing: true, or JSON such as "
+                + #"{"tolerance": 20, "background": "white", "fuzz": 0.01}."#),
         FieldOption(
             "sizer", .sizer, as: "SIZER",
             help:
@@ -63,6 +71,7 @@ enum SizingOptions {
         FieldOption(
             "interpolation-quality", .oneOf(InterpolationQuality.allCases.map(\.rawValue)), as: "QUALITY",
             help: "The interpolation filter."),
+        FieldOption(flag: "linear-light", help: "Average light instead of its sRGB encoding when resizing."),
         FieldOption(
             "background", .color, as: "COLOR",
             help: "The color around and behind the image: a CSS color such as white or #ff8800."),
@@ -86,6 +95,9 @@ enum SizingOptions {
         ]
 
     private static let output: [FieldOption] = [
+        FieldOption(
+            repeated: "before", field: "before", .processor, as: "PROCESSOR",
+            help: "Apply a processor before cropping and sizing. Repeatable, in order."),
         FieldOption(
             repeated: "processor", field: "processors", .processor, as: "PROCESSOR",
             help:
@@ -204,6 +216,13 @@ extension ValueKind<JSONArgument> {
                 let limit = Double(parts[1]), limit.isFinite
             else { return nil }
             return JSONArgument(#"{"\#(parts[0])":\#(limit)}"#)
+        }
+    }
+
+    /// The detection of margins: true or false, or JSON with parameters.
+    static var trim: Self {
+        ValueKind(#"true, or JSON such as {"tolerance": 20}"#) { text in
+            text.first == "{" || ["true", "false"].contains(text) ? JSONArgument(text) : nil
         }
     }
 

@@ -270,7 +270,7 @@ extension PauseTarget {
 
 /// A worker's copy of the paused lanes and tenants.
 ///
-/// It follows the control topic and is compared with Redis once a minute and after each message. Changes that Redis
+/// It follows the control topic and is compared with Redis every ten seconds and after each message. Changes that Redis
 /// does not know, because it lost its data or because they were written to the topic by another program, are stored
 /// there. While Redis is unavailable, the copy follows the topic alone.
 public final class PauseReplica: Sendable {
@@ -299,7 +299,7 @@ public final class PauseReplica: Sendable {
     /// The lanes and tenants that are paused now, as far as they are known.
     public var current: Pauses { pauses.withLock { $0 } }
 
-    /// Loads the pauses, and repeats that once a minute until ``close()``. If Redis is unavailable, nothing is paused
+    /// Loads the pauses, and repeats that every ten seconds until ``close()``. If Redis is unavailable, nothing is paused
     /// until it returns or a control message arrives.
     /// - Parameter onChange: The callback for changes.
     public func start(_ onChange: @escaping @Sendable () -> Void) async {

@@ -6,25 +6,30 @@ import Telemetry
 
 /// The presets that a worker or gateway knows: those of its settings, and copies of those registered in Redis.
 ///
-/// Copies are replaced when a control message announces a change, once a minute, and when a job names a preset that is
-/// unknown or too old. While Redis is unavailable the copies remain. If Redis has lost all presets, they are stored
-/// there again.
+/// Copies are replaced when a control message announces a change, every ten seconds, and when a job names a preset that
+/// is unknown or too old. While Redis is unavailable the copies remain. Presets that Redis has lost are stored there
+/// again: they lack even the version that deleted ones leave.
 public final class PresetCatalog: Sendable {
     /// The presets of the settings, by name. They take precedence.
     private let fixed: [String: Preset]
     private let store: PresetStore
     private let log: Log
     private let registered = Lock<[String: Preset]>([:])
+    private let restorationTime: Duration
+    /// The time since which neither Redis nor this process has a registered preset; nil if one of them has.
+    private let emptySince = Lock<ContinuousClock.Instant?>(nil)
     private let refresher = Refresher()
 
     /// Creates a catalog without registered presets.
     /// - Parameters:
     ///   - fixed: The presets of the settings.
     ///   - store: The store of registered presets.
+    ///   - restorationTime: The time within which other processes store presets again that Redis has lost.
     ///   - log: The log of invalid presets.
-    public init(_ fixed: [Preset], _ store: PresetStore, log: Log) {
+    public init(_ fixed: [Preset], _ store: PresetStore, restorationTime: Duration = .seconds(30), log: Log) {
         self.fixed = Dictionary(fixed.map { ($0.name, $0) }) { $1 }
         self.store = store
+        self.restorationTime = restorationTime
         self.log = log
     }
 
@@ -39,7 +44,13 @@ public final class PresetCatalog: Sendable {
     /// Returns true if the settings define a preset.
     public func isFixed(_ name: String) -> Bool { fixed[name] != nil }
 
-    /// Starts loading the presets now and once a minute. ``close()`` ends this.
+    /// True if an unknown preset may be one that Redis has lost, and that other processes are about to store again: Redis
+    /// has none at all, and this process has not known that for long.
+    public var mayLackLostPresets: Bool {
+        emptySince.withLock { $0.map { $0.duration(to: .now) < restorationTime } ?? false }
+    }
+
+    /// Starts loading the presets now and every ten seconds. ``close()`` ends this.
     public func start() { refresher.start(load) }
 
     /// Loads the presets in the background, because they have changed.
@@ -56,13 +67,14 @@ public final class PresetCatalog: Sendable {
         do throws(RedisError) {
             let entries = try await store.entries()
             let known = registered.withLock { $0 }
-            if entries.isEmpty, !known.isEmpty {
-                log.warning("Redis has lost the registered presets; storing them again", ["presets": known.count])
-                try await store.restore(Array(known.values))
-                return nil
+            let lost = known.filter { entries[$0.key] == nil }
+            if !lost.isEmpty {
+                log.warning("Redis has lost registered presets; storing them again", ["presets": lost.count])
+                try await store.restore(Array(lost.values))
             }
-            let presets = presets(in: entries, known)
+            let presets = presets(in: entries, known).merging(lost) { stored, _ in stored }
             registered.withLock { $0 = presets }
+            emptySince.withLock { $0 = entries.isEmpty && lost.isEmpty ? $0 ?? .now : nil }
             return nil
         } catch {
             return error
@@ -88,7 +100,7 @@ public final class PresetCatalog: Sendable {
     }
 }
 
-/// Loads a copy of data in Redis: once a minute, and when it may have changed.
+/// Loads a copy of data in Redis: every ten seconds, and when it may have changed.
 final class Refresher: Sendable {
     private struct State {
         /// The last load that has started.
@@ -108,12 +120,12 @@ final class Refresher: Sendable {
 
     private let state = Lock(State())
 
-    /// Starts loading now and once a minute, until ``close()``.
+    /// Starts loading now and every ten seconds, until ``close()``.
     func start(_ load: @escaping Load) {
         let repetition = Task { [self] in
             while !Task.isCancelled {
                 let error = await next(load).value
-                await Task.sleepUnlessCancelled(for: .seconds(error == nil ? 60 : 5))
+                await Task.sleepUnlessCancelled(for: .seconds(error == nil ? 10 : 5))
             }
         }
         state.withLock { $0.repetition = repetition }

@@ -25,6 +25,8 @@ public struct DecodedEvent: Sendable {
         public let blurhash: String?
         /// The dominant color, if the job requested it.
         public let dominantColor: String?
+        /// The part of the source that remained when margins were removed, if the job requested it.
+        public let trim: PixelRect?
         /// The most important colors, if the job requested them.
         public let palette: [String]?
         /// The ThumbHash as base64, if the job requested it.
@@ -198,6 +200,8 @@ extension DecodedEvent.Output {
         frames = variant.member("frames") == nil ? nil : variant.whole("frames")
         blurhash = variant.text("blurhash")
         dominantColor = variant.text("dominantColor")
+        // A malformed rectangle of another version counts as none.
+        trim = variant.member("trim").flatMap { try? PixelRect($0) }
         palette = variant.member("palette").flatMap { list in
             var colors: [String] = []
             // Events of later releases may have another type here; they have no palette then.

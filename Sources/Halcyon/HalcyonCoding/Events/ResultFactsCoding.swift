@@ -23,6 +23,7 @@ extension ResultMetadata: JSONWritable {
         writer.member("frames", frames)
         writer.member("blurhash", blurhash)
         writer.member("dominantColor", dominantColor)
+        writer.member("trim", trim)
         writer.member("palette", palette)
         writer.member("thumbhash", thumbhash)
         writer.member("phash", phash)
@@ -44,10 +45,29 @@ extension ResultMetadata: JSONWritable {
             format: try value.required("format", imageFormat), bytes: try value.required("bytes", wholeNumber),
             sha256: try value.required("sha256", text), frames: try value.optional("frames", wholeNumber),
             blurhash: try value.optional("blurhash", text), dominantColor: try value.optional("dominantColor", text),
+            trim: try value.optional("trim", PixelRect.init),
             palette: try value.optional("palette", texts), thumbhash: try value.optional("thumbhash", text),
             phash: try value.optional("phash", text), info: value.member("info")?.bytes,
             source: try value.required("source", SourceMetadata.init),
             isPrivate: try value.optional("private", flag) ?? false)
+    }
+}
+
+extension PixelRect: JSONWritable {
+    /// Writes an object of x, y, width and height.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("x", x)
+            writer.member("y", y)
+            writer.member("width", width)
+            writer.member("height", height)
+        }
+    }
+
+    init(_ value: JSONElement) throws(JSONError) {
+        self.init(
+            x: try value.required("x", wholeNumber), y: try value.required("y", wholeNumber),
+            width: try value.required("width", wholeNumber), height: try value.required("height", wholeNumber))
     }
 }
 

@@ -107,6 +107,33 @@ extension UnitPoint {
     }
 }
 
+extension ContentMode {
+    /// Decodes one of the nine positions.
+    init(position value: JSONElement) throws(JSONError) {
+        self = try value.choice(of: Self.unscaled) { word in Self.unscaled.first { $0.rawValue == word } }
+    }
+}
+
+extension Trim {
+    /// Decodes the detection of margins: true, or an object of its parameters.
+    /// - Returns: nil for false.
+    init?(_ value: JSONElement) throws(JSONError) {
+        self.init()
+        guard value.kind == .object else {
+            guard try value.bool() else { return nil }
+            return
+        }
+        try value.forEachGiven { name, value throws(JSONError) in
+            switch name {
+            case "tolerance": tolerance = Int(try value.integer(in: 0...254))
+            case "background": background = try value.color()
+            case "fuzz": fuzz = CanonicalNumber.rounded(try value.double(in: 0...0.5))
+            default: throw JSONError(.unknown, "unknown member; expected tolerance, background or fuzz")
+            }
+        }
+    }
+}
+
 extension Gravity {
     init(_ value: JSONElement) throws(JSONError) {
         if value.kind == .object {

@@ -12,11 +12,15 @@ struct VariantFields {
     private var screenScale = 1.0
     private var contentMode = ContentMode.scaleAspectFill
     private var scaleOptions = ScaleOptions.fitLeavesExcessAndFillCropsExcess
+    private var position = ContentMode.center
     private var cropRect = CropRect.whole
+    private var trim: Trim?
     private var gravity = Gravity.center
     private var upscale: Bool?
     private var interpolationQuality = InterpolationQuality.default
+    private var linearLight = false
     private var background = CSSColor.transparent
+    private var before: ProcessorList?
     private var processors: ProcessorList?
     private var tolerance: Tolerance?
     private var output = OutputOptions()
@@ -39,7 +43,9 @@ struct VariantFields {
                 try isNull ? .scaleAspectFill : value.choice(of: ContentMode.allCases, ContentMode.init(name:))
         case "scaleOptions":
             scaleOptions = try isNull ? .fitLeavesExcessAndFillCropsExcess : value.choice(of: ScaleOptions.allCases)
+        case "position": position = try isNull ? .center : ContentMode(position: value)
         case "cropRect": cropRect = try isNull ? .whole : CropRect(value)
+        case "trim": trim = try isNull ? nil : Trim(value)
         case "format": output.format = try isNull ? nil : OutputOptions.format(value)
         case "quality": output.quality = try isNull ? nil : Int(value.integer(in: 1...100))
         case "sizeForDisplay": sizeForDisplay = try isNull ? true : value.bool()
@@ -48,7 +54,9 @@ struct VariantFields {
         case "upscale": upscale = try isNull ? nil : value.bool()
         case "interpolationQuality":
             interpolationQuality = try isNull ? .default : value.choice(of: InterpolationQuality.allCases)
+        case "linearLight": linearLight = try isNull ? false : value.bool()
         case "background": background = try isNull ? .transparent : value.color()
+        case "before": before = try isNull ? nil : ProcessorList(value, reader)
         case "processors": processors = try isNull ? nil : ProcessorList(value, reader)
         case "lossless": output.lossless = try isNull ? false : value.bool()
         case "effort": output.effort = try isNull ? nil : Int(value.integer(in: 0...9))
@@ -84,10 +92,12 @@ struct VariantFields {
     /// Creates the variant.
     func variant(_ reader: JobDecoder) throws(JSONError) -> Variant {
         let sizing = Sizing(
-            goal: try goal(), cropRect: cropRect, screenScale: screenScale, gravity: gravity, upscale: upscale)
+            goal: try goal(), cropRect: cropRect, trim: trim, screenScale: screenScale, gravity: gravity,
+            upscale: upscale)
         let variant = Variant(
-            sizing: sizing, interpolationQuality: interpolationQuality, background: background,
-            processors: try processors?.scaled(by: screenScale, reader) ?? [], tolerance: tolerance,
+            sizing: sizing, interpolationQuality: interpolationQuality, linearLight: linearLight,
+            background: background, before: try before?.scaled(by: screenScale, reader, "before") ?? [],
+            processors: try processors?.scaled(by: screenScale, reader, "processors") ?? [], tolerance: tolerance,
             output: output, findings: findings, info: info)
         guard let info else { return variant }
         // No image is rendered, so its fields have no effect.
@@ -111,7 +121,10 @@ struct VariantFields {
         case _ where !sizeForDisplay: .original
         case (let sizer?, _, _): sizer
         case (nil, let width?, let height?):
-            .display(Display(width: width, height: height, contentMode: contentMode, scaleOptions: scaleOptions))
+            .display(
+                Display(
+                    width: width, height: height, contentMode: contentMode, scaleOptions: scaleOptions,
+                    position: position))
         case (nil, let width?, nil): .sizer(.aspectScaleDownByWidth(pixels(width)))
         case (nil, nil, let height?): .sizer(.aspectScaleDownByHeight(pixels(height)))
         case (nil, nil, nil): .sizer(.natural)

@@ -79,6 +79,23 @@ struct Parameters {
         try pixels(try value.double(in: 0...VariantFields.longestSide), atLeast: 0)
     }
 
+    /// Decodes a distance to the right and downward, and converts both to whole pixels. They may be negative.
+    func offset() throws(JSONError) -> PixelOffset {
+        try optional("offset") { value throws(JSONError) in
+            var offset = PixelOffset.zero
+            try value.forEachGiven { name, value throws(JSONError) in
+                let points = try value.double(in: -VariantFields.longestSide...VariantFields.longestSide)
+                let pixels = try pixels(abs(points), atLeast: 0) * (points < 0 ? -1 : 1)
+                switch name {
+                case "x": offset.x = pixels
+                case "y": offset.y = pixels
+                default: throw JSONError(.unknown, "unknown member; an offset has x and y")
+                }
+            }
+            return offset
+        } ?? .zero
+    }
+
     private func pixels(_ points: Double, atLeast least: Double) throws(JSONError) -> Int {
         let whole = max(least, CanonicalNumber.rounded(points).rounded(.toNearestOrAwayFromZero))
         let pixels = CanonicalNumber.rounded(whole * scale).rounded(.toNearestOrAwayFromZero)
@@ -120,6 +137,16 @@ struct Parameters {
         case (nil, nil, let down?): return .heightFraction(down)
         default: throw JSONError(.invalid, "expected one of radius, widthFraction, heightFraction, found several")
         }
+    }
+
+    /// Decodes one of the nine positions.
+    func position(default position: ContentMode) throws(JSONError) -> ContentMode {
+        try optional("position", ContentMode.init(position:)) ?? position
+    }
+
+    /// Decodes a Boolean, which is false by default.
+    func flag(_ name: String) throws(JSONError) -> Bool {
+        try optional(name) { value throws(JSONError) in try value.bool() } ?? false
     }
 
     /// Decodes a list of distinct corners.

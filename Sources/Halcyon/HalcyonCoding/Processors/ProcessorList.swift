@@ -18,12 +18,13 @@ struct ProcessorList {
     }
 
     /// Returns the processors with lengths in pixels.
-    func scaled(by scale: Double, _ reader: JobDecoder) throws(JSONError) -> [Processor] {
+    /// - Parameter field: The name of the field, for errors.
+    func scaled(by scale: Double, _ reader: JobDecoder, _ field: String) throws(JSONError) -> [Processor] {
         guard scale != 1, !unscaled.isEmpty else { return unscaled }
         do throws(JSONError) {
             return try Self.read(element, scale: scale, reader)
         } catch {
-            throw error.within("processors")
+            throw error.within(field)
         }
     }
 
@@ -79,7 +80,7 @@ extension JSONElement {
 /// The built-in processors, by their names in jobs.
 enum ProcessorKind: String, CaseIterable {
     case roundCorner, resize, crop, blur, tint, overlay, blend, colorControls, blackWhite, border, downsample, sharpen
-    case pixelate, watermark, rotate, flip
+    case pixelate, watermark, rotate, flip, pad, text, mask, hue, gamma, normalize, duotone
 
     /// The names of the processor's parameters.
     var parameters: [String] {
@@ -89,7 +90,7 @@ enum ProcessorKind: String, CaseIterable {
         case .crop: ["width", "height", "anchor"]
         case .blur: ["radius"]
         case .tint: ["color"]
-        case .overlay: ["color", "fraction", "source", "opacity"]
+        case .overlay: ["color", "fraction", "source", "opacity", "mode"]
         case .blend: ["mode", "opacity", "background"]
         case .colorControls: ["brightness", "contrast", "saturation", "exposure"]
         case .blackWhite: []
@@ -97,9 +98,21 @@ enum ProcessorKind: String, CaseIterable {
         case .downsample: ["width", "height"]
         case .sharpen: ["radius", "amount"]
         case .pixelate: ["size"]
-        case .watermark: ["source", "position", "margin", "widthFraction", "opacity", "tiled"]
+        case .watermark:
+            ["source", "position", "margin", "widthFraction", "scale", "offset", "opacity", "mode", "tiled"]
         case .rotate: ["degrees", "background"]
         case .flip: ["direction"]
+        case .pad: ["all", "top", "right", "bottom", "left", "fill", "color"]
+        case .text:
+            [
+                "text", "font", "bold", "italic", "size", "width", "height", "align", "color", "outlineWidth",
+                "outlineColor", "opacity", "position", "margin", "offset",
+            ]
+        case .mask: ["shape", "source"]
+        case .hue: ["degrees"]
+        case .gamma: ["gamma"]
+        case .normalize: ["lower", "upper"]
+        case .duotone: ["dark", "light"]
         }
     }
 
@@ -126,6 +139,14 @@ enum ProcessorKind: String, CaseIterable {
                 degrees: try parameters.required("degrees", degrees),
                 background: try parameters.optional("background", color) ?? .transparent)
         case .flip: .flip(try parameters.choice("direction", of: Flip.allCases) ?? .horizontal)
+        case .pad: .pad(try parameters.pad())
+        case .text: .text(try parameters.text())
+        case .mask: .mask(try parameters.mask())
+        case .hue: .hue(degrees: try parameters.required("degrees", degrees))
+        case .gamma: .gamma(try parameters.number("gamma", in: 0.1...10, default: 2.2))
+        case .normalize: .normalize(try parameters.normalize())
+        case .duotone:
+            .duotone(dark: try parameters.required("dark", color), light: try parameters.required("light", color))
         }
     }
 }

@@ -26,21 +26,24 @@ extension Parameters {
         let source = try optional("source", reader.source)
         let fraction = try optional("fraction", part)
         let opacity = try optional("opacity", part)
+        let mode = try choice("mode", of: BlendMode.allCases)
         switch (color, source) {
         case (let color?, nil):
-            guard opacity == nil else { throw JSONError(.invalid, "belongs to source, not to color", path: "opacity") }
+            for (name, isGiven) in [("opacity", opacity != nil), ("mode", mode != nil)] where isGiven {
+                throw JSONError(.invalid, "belongs to source, not to color", path: name)
+            }
             return .color(color, fraction: fraction ?? 0.5)
         case (nil, let source?):
             guard fraction == nil else {
                 throw JSONError(.invalid, "belongs to color, not to source", path: "fraction")
             }
-            return .picture(source, opacity: opacity ?? 1)
+            return .picture(source, opacity: opacity ?? 1, mode: mode ?? .normal)
         default: throw JSONError(.invalid, "expected either color or source")
         }
     }
 
     func blend() throws(JSONError) -> Blend {
-        guard let mode = try choice("mode", of: Blend.Mode.allCases) else {
+        guard let mode = try choice("mode", of: BlendMode.allCases) else {
             throw JSONError(.missing, "is missing", path: "mode")
         }
         return Blend(
@@ -65,13 +68,101 @@ extension Parameters {
     }
 
     func watermark() throws(JSONError) -> Watermark {
-        Watermark(
-            source: try required("source", reader.source),
-            position: try choice("position", of: ContentMode.unscaled) ?? .bottomRight,
-            margin: try optional("margin", distance) ?? 0,
-            widthFraction: try optional("widthFraction") { value throws(JSONError) in try value.positive(upTo: 1) },
-            opacity: try number("opacity", in: 0...1, default: 1),
-            tiled: try optional("tiled") { value throws(JSONError) in try value.bool() } ?? false)
+        let widthFraction = try optional("widthFraction") { value throws(JSONError) in try value.positive(upTo: 1) }
+        let scale = try optional("scale") { value throws(JSONError) in
+            CanonicalNumber.rounded(try value.positive(upTo: 16))
+        }
+        guard widthFraction == nil || scale == nil else {
+            throw JSONError(.invalid, "cannot be combined with widthFraction", path: "scale")
+        }
+        return Watermark(
+            source: try required("source", reader.source), position: try position(default: .bottomRight),
+            margin: try optional("margin", distance) ?? 0, widthFraction: widthFraction, scale: scale ?? 1,
+            offset: try offset(), opacity: try number("opacity", in: 0...1, default: 1),
+            mode: try choice("mode", of: BlendMode.allCases) ?? .normal, tiled: try flag("tiled"))
+    }
+
+    func pad() throws(JSONError) -> Pad {
+        let all = try optional("all", distance) ?? 0
+        let fill = try choice("fill", of: Pad.Fill.allCases) ?? .color
+        let color = try optional("color", color)
+        guard color == nil || fill == .color else {
+            throw JSONError(.invalid, "belongs to the fill color, not to \(fill.rawValue)", path: "color")
+        }
+        return Pad(
+            top: try optional("top", distance) ?? all, right: try optional("right", distance) ?? all,
+            bottom: try optional("bottom", distance) ?? all, left: try optional("left", distance) ?? all, fill: fill,
+            color: color ?? .transparent)
+    }
+
+    func text() throws(JSONError) -> TextOverlay {
+        var overlay = TextOverlay(try required("text", lines), font: try required("font", font))
+        overlay.bold = try flag("bold")
+        overlay.italic = try flag("italic")
+        overlay.size = try optional("size") { value throws(JSONError) in
+            max(TextOverlay.sizes.lowerBound, try scaled(try value.points(), upTo: TextOverlay.sizes.upperBound))
+        }
+        overlay.width = try optional("width", pixels)
+        overlay.height = try optional("height", pixels)
+        overlay.align = try choice("align", of: TextOverlay.Alignment.allCases) ?? .left
+        overlay.color = try optional("color", color) ?? .black
+        overlay.outlineWidth =
+            try optional("outlineWidth") { value throws(JSONError) in
+                let pixels = try distance(value)
+                guard pixels <= TextOverlay.widestOutline else {
+                    throw .tooManyPixels(Double(TextOverlay.widestOutline))
+                }
+                return pixels
+            } ?? 0
+        overlay.outlineColor = try optional("outlineColor", color) ?? .white
+        overlay.opacity = try number("opacity", in: 0...1, default: 1)
+        overlay.position = try position(default: .center)
+        overlay.margin = try optional("margin", distance) ?? 0
+        overlay.offset = try offset()
+        return overlay
+    }
+
+    /// Decodes the lines of a text: without control characters, and with at least one character that is not a space.
+    private func lines(_ value: JSONElement) throws(JSONError) -> String {
+        let text = try value.string()
+        let scalars = text.unicodeScalars
+        guard scalars.count <= TextOverlay.longestText else {
+            throw JSONError(.invalid, "is longer than \(TextOverlay.longestText) characters")
+        }
+        guard scalars.allSatisfy({ $0 == "\n" || $0.properties.generalCategory != .control }) else {
+            throw JSONError(.invalid, "contains a control character that is not a line feed")
+        }
+        guard scalars.contains(where: { !$0.properties.isWhitespace }) else {
+            throw JSONError(.invalid, "contains only white space")
+        }
+        return text
+    }
+
+    private func font(_ value: JSONElement) throws(JSONError) -> String {
+        let name = try value.string()
+        guard TextOverlay.isFont(name) else {
+            throw JSONError(
+                .invalid,
+                "expected the name of a font family, such as \"DejaVu Sans\": 1 to 64 letters, digits, "
+                    + "spaces, dots, hyphens and underscores of ASCII")
+        }
+        return name
+    }
+
+    /// Decodes a shape or a picture.
+    func mask() throws(JSONError) -> Mask {
+        let shape = try choice("shape", of: Mask.Shape.allCases)
+        let source = try optional("source", reader.source)
+        return switch (shape, source) {
+        case (let shape?, nil): .shape(shape)
+        case (nil, let source?): .picture(source)
+        default: throw JSONError(.invalid, "expected either shape or source")
+        }
+    }
+
+    func normalize() throws(JSONError) -> Normalize {
+        Normalize(
+            lower: try number("lower", in: 0...49, default: 1), upper: try number("upper", in: 51...100, default: 99))
     }
 
     /// Decodes a fraction, 0 to 1.

@@ -16,15 +16,14 @@ struct RenderQuery {
 
     /// Fields whose value is always a string.
     static let texts: Set = [
-        "contentMode", "scaleOptions", "interpolationQuality", "background", "format", "tenant", "priority",
-        "tolerance", "preset",
+        "contentMode", "scaleOptions", "position", "interpolationQuality", "background", "format", "tenant",
+        "priority", "tolerance", "preset",
     ]
     /// Fields whose value is parsed as a number, Boolean or JSON if possible, and is a string otherwise.
     static let values: Set = [
-        "source", "width", "height", "screenScale", "cropRect", "gravity", "sizeForDisplay", "sizer", "upscale",
-        "processors", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames",
-        "maxAge",
-        "cache", "tags", "fallback",
+        "source", "width", "height", "screenScale", "cropRect", "trim", "gravity", "sizeForDisplay", "sizer", "upscale",
+        "linearLight", "before", "processors", "quality", "lossless", "effort", "progressive", "stripMetadata",
+        "keepProfile", "frames", "maxAge", "cache", "tags", "fallback",
     ]
     /// The parameters of a request for facts.
     static let facts = texts.intersection(["tenant", "priority", "tolerance"])

@@ -27,17 +27,21 @@ public struct Extensions: Sendable {
     /// The names that jobs may use as `sizer`.
     public var sizerNames: Set<String> { Set(sizers.keys) }
 
-    /// Validates the parameters of the extensions that an output uses.
+    /// Validates what the parameters of an output require of the worker: the extensions and fonts that it uses.
     ///
-    /// - Throws: ``JobError`` `invalid_job` that begins with the name of the extension, also if the name is unknown.
+    /// - Throws: ``JobError`` `invalid_job` that begins with the name of the extension or of the processor, also if the
+    ///   name of an extension or a font is unknown.
     public func validate(_ variant: Variant) throws(JobError) {
         if case .custom(let rule) = variant.sizing.goal {
             let sizer = try sizer(rule)
             try Self.naming(rule) { () throws(JobError) in try sizer.validate(rule.parameters) }
         }
-        for case .custom(let rule) in variant.processors {
+        for case .custom(let rule) in variant.allProcessors {
             let processor = try processor(rule)
             try Self.naming(rule) { () throws(JobError) in try processor.validate(rule.parameters) }
+        }
+        for case .text(let text) in variant.allProcessors where Fonts.family(named: text.font) == nil {
+            throw JobError(noFont: text.font)
         }
     }
 

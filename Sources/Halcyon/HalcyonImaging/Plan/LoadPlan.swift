@@ -31,10 +31,11 @@ struct LoadPlan {
             }
         }
 
-        /// Creates the reduction for an output. Animations are decoded at full size.
+        /// Creates the reduction for an output. Animations are decoded at full size, and so are images that are
+        /// processed before they are sized. Decoders average encoded samples, which linear light does not permit.
         init(for output: OutputPlan, of source: SourceImage) {
             self =
-                output.frames > 1
+                output.frames > 1 || output.variant.needsFullResolution
                 ? .none
                 : Reduction(
                     of: source.format, spare: output.spare, quality: output.variant.interpolationQuality)
@@ -70,7 +71,9 @@ struct LoadPlan {
         self.reduction = reduction
         metadata = outputs.reduce(into: []) { $0.formUnion($1.encoder.kept) }
         frames = outputs.map(\.frames).max() ?? 1
-        isOnePass = outputs.count == 1 && frames == 1 && !outputs[0].variant.needsFocus
+        isOnePass =
+            outputs.count == 1 && frames == 1 && !outputs[0].variant.needsFocus
+            && outputs[0].variant.before.isEmpty && outputs[0].variant.sizing.trim == nil
         let samples = source.bytesPerPixel
         let decoded = Self.pixels(of: source.rawSize, at: reduction.ratio)
         let kept = isOnePass ? 0 : decoded * Double(samples * frames) * 4 / 3

@@ -5,6 +5,12 @@ struct OutputPlan {
     let variant: Variant
     let format: ImageFormat
     let encoder: Encoder
+    /// The upright size of the source.
+    let sourceSize: PixelSize
+    /// The upright size of the picture that is cropped and sized: that of the source after the processors before it.
+    let inputSize: PixelSize
+    /// The orientation of that picture. The processors before sizing receive, and produce, an upright one.
+    let orientation: Orientation
     /// The number of output frames; 1 for a still image.
     let frames: Int
     /// The geometry. Until the pixels determine the focus, the center is used.
@@ -19,10 +25,15 @@ struct OutputPlan {
         try extensions.validate(variant)
         let variant = variant.analyzed
         self.variant = variant
-        geometry = try variant.sizing.plan(for: source.size, custom: extensions.plan)
+        sourceSize = source.size
+        var inputSize = source.size
+        for processor in variant.before { inputSize = try extensions.size(of: inputSize, after: processor) }
+        self.inputSize = inputSize
+        orientation = variant.before.isEmpty ? source.orientation : .upright
+        geometry = try variant.sizing.plan(for: inputSize, custom: extensions.plan)
         let isTransparent =
             source.header.hasAlpha || (geometry.leavesExcess && !variant.background.isOpaque)
-            || variant.processors.contains(where: extensions.makesTransparency)
+            || variant.allProcessors.contains(where: extensions.makesTransparency)
         let wanted = min(source.frames, variant.output.frames ?? source.frames)
         format =
             variant.output.format
@@ -33,8 +44,23 @@ struct OutputPlan {
             throw JobError(.unsupportedFormat, "the installed libraries cannot write \(format.rawValue)")
         }
         self.encoder = encoder
-        part = source.orientation.stored(
-            variant.needsFocus ? try variant.sizing.crop(of: source.size) : geometry.sourceRect, in: source.size)
+        part = orientation.stored(
+            variant.needsFocus ? try variant.sizing.crop(of: inputSize) : geometry.sourceRect, in: inputSize)
+    }
+
+    /// Returns the plan for the part of the picture that is left after its margins have been removed.
+    /// - Throws: ``JobError``, also if a limit is exceeded.
+    func trimmed(
+        to content: PixelRect, of source: SourceImage, within limits: ImageLimits, _ extensions: Extensions
+    ) throws(JobError) -> OutputPlan {
+        var variant = variant
+        variant.sizing.trim = nil
+        variant.sizing.cropRect = CropRect(
+            x: Double(content.x), y: Double(content.y), width: Double(content.width), height: Double(content.height),
+            unit: .pixels)
+        let plan = try OutputPlan(variant, of: source, extensions)
+        _ = try limits.admit(plan, extensions)
+        return plan
     }
 
     /// The number of stored source pixels per output pixel, along the side where it is smaller. It does not depend on
@@ -65,6 +91,9 @@ extension Variant {
 
     /// True if the pixels determine the part that is used.
     var needsFocus: Bool { sizing.gravity.needsPixels && sizing.isCutByGravity }
+
+    /// True if all pixels of the source are required at its own resolution before the picture is sized.
+    var needsFullResolution: Bool { !before.isEmpty || sizing.trim != nil || linearLight }
 }
 
 extension CSSColor {

@@ -41,8 +41,8 @@ extension Image {
         case .blur(let radius): try blurred(radius: radius)
         case .tint(let color): try tinted(color)
         case .overlay(.color(let color, let fraction)): try tinted(color, strength: 1 - fraction)
-        case .overlay(.picture(_, let opacity)):
-            try overlaid(with: assets.picture(for: processor, on: size, quality), opacity: opacity)
+        case .overlay(.picture(_, let opacity, let mode)):
+            try overlaid(with: assets.picture(for: processor, on: size, quality), opacity: opacity, by: mode)
         case .blend(let blend): try blended(blend)
         case .colorControls(let controls): try controlled(controls)
         case .blackWhite: try controlled(.blackWhite)
@@ -53,6 +53,15 @@ extension Image {
             try marked(with: assets.picture(for: processor, on: size, quality), watermark)
         case .rotate(let degrees, let background): try turned(degrees: degrees, on: background, quality)
         case .flip(let flip): try flipped(flip)
+        case .pad(let pad): try padded(pad, quality)
+        case .text(let text): try written(text)
+        case .mask(.shape(let shape)): try masked(by: shape.mask(of: size))
+        case .mask(.picture):
+            try masked(by: assets.picture(for: processor, on: size, quality).asMask())
+        case .hue(let degrees): try rotatingHue(degrees: degrees)
+        case .gamma(let gamma): try corrected(gamma: gamma)
+        case .normalize(let normalize): try normalized(normalize)
+        case .duotone(let dark, let light): try toned(from: dark, to: light)
         case .custom(let rule): try extensions.process(self, by: rule)
         }
     }
@@ -89,7 +98,7 @@ struct OutputSizes: Hashable {
     /// The size after the last processor.
     let last: PixelSize
     /// The size with the most pixels, before, between or after the processors.
-    let largest: PixelSize
+    var largest: PixelSize
 }
 
 /// The images that the processors of a rendering use in addition to the source, decoded on demand.
@@ -165,10 +174,12 @@ final class ProcessingAssets {
 extension Processor {
     /// Returns the sizing of an image that the processor uses.
     fileprivate func display(of picture: PixelSize, on size: PixelSize) -> Display {
-        guard case .watermark(let watermark) = self else {
-            return Display(width: Double(size.width), height: Double(size.height), contentMode: .scaleAspectFill)
-        }
-        let mark = watermark.size(of: picture, on: size)
-        return Display(width: Double(mark.width), height: Double(mark.height), contentMode: .scaleToFill)
+        let (size, mode): (PixelSize, ContentMode) =
+            switch self {
+            case .watermark(let watermark): (watermark.size(of: picture, on: size), .scaleToFill)
+            case .mask: (size, .scaleToFill)
+            default: (size, .scaleAspectFill)
+            }
+        return Display(width: Double(size.width), height: Double(size.height), contentMode: mode)
     }
 }

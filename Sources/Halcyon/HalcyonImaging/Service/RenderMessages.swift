@@ -13,6 +13,8 @@ struct RenderRequest: Codable {
     private var assets: [Source]
     /// The names of the formats that may be read.
     var formats: Set<String>
+    /// The folder of the fonts; nil for none.
+    var fonts: String?
 
     /// Creates the message for a request.
     static func message(_ order: RenderTask.Input, within limits: ImageLimits, memory: Int) throws
@@ -21,7 +23,7 @@ struct RenderRequest: Codable {
         let assets = Array(order.assets)
         let request = RenderRequest(
             limits: limits, memory: memory, variants: order.variants, assets: assets.map(\.key),
-            formats: Set(VipsLibrary.allowed.map(\.rawValue)))
+            formats: Set(VipsLibrary.allowed.map(\.rawValue)), fonts: Fonts.folder)
         return try MessageSocket.Message(request, [order.source] + assets.map(\.value))
     }
 
@@ -30,6 +32,7 @@ struct RenderRequest: Codable {
     func plan(_ source: [UInt8], _ extensions: Extensions) throws(JobError) -> (Renderer, RenderPlan) {
         let formats = Set(formats.compactMap(Format.init(rawValue:)))
         if VipsLibrary.allowed != formats { VipsLibrary.allow(formats) }
+        if let fonts { Fonts.use(folder: fonts) }
         let renderer = Renderer(limits: limits, extensions: extensions)
         return (renderer, try renderer.plan(renderer.identify(source), variants))
     }

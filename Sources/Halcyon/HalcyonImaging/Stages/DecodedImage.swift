@@ -19,6 +19,7 @@ final class DecodedImage {
         let part: PixelRect
         let target: PixelSize
         let quality: InterpolationQuality
+        let linearLight: Bool
     }
 
     private let isInMemory: Bool
@@ -51,17 +52,67 @@ final class DecodedImage {
         }
     }
 
+    /// Creates an upright image from the frames that the processors before sizing have produced.
+    /// - Parameter whole: The decoded source, which has the timing of an animation.
+    private init(frames: [Image], of whole: Image, _ cancellation: Cancellation?) {
+        isInMemory = true
+        self.cancellation = cancellation
+        self.whole = whole
+        self.frames = frames.map { Level(image: $0, across: 1, down: 1) }
+    }
+
+    /// Returns the image after the processors that precede sizing.
+    /// - Throws: ``JobError``, `VipsError`, `CancellationError`.
+    func processed(
+        for output: OutputPlan, with assets: ProcessingAssets, _ extensions: Extensions
+    ) throws -> DecodedImage {
+        let variant = output.variant
+        let processed = try frames.prefix(output.frames).map { level in
+            try level.image.inSRGB(keepingProfile: variant.output.keepProfile).turned(
+                Orientation(exif: whole.orientation)
+            )
+            .processed(
+                by: variant.before, with: assets, extensions, quality: variant.interpolationQuality, cancellation
+            )
+            .inMemory(cancellation)
+        }
+        return DecodedImage(frames: processed, of: whole, cancellation)
+    }
+
+    /// Returns the part of the upright picture without the margins that are found in all frames of the output: a
+    /// part of its crop. If everything is margin, nothing is removed.
+    func content(for output: OutputPlan, without trim: Trim) throws -> PixelRect {
+        let crop = try output.variant.sizing.crop(of: output.inputSize)
+        let part = output.orientation.stored(crop, in: output.inputSize)
+        var found: (x: Range<Int>, y: Range<Int>)?
+        for level in frames.prefix(output.frames) {
+            let picture = try level.image.cropped(part.x, part.y, part.width, part.height)
+                .inSRGB(keepingProfile: false).turned(output.orientation).inMemory(cancellation)
+            guard let content = try picture.content(without: trim) else { continue }
+            found = found.map { ($0.x.union(content.x), $0.y.union(content.y)) } ?? content
+        }
+        guard let found else { return crop }
+        return PixelRect(
+            x: crop.x + found.x.lowerBound, y: crop.y + found.y.lowerBound, width: found.x.count,
+            height: found.y.count)
+    }
+
     /// Returns a part of a frame at the size of an output, computed once for outputs that differ only in later steps.
     ///
     /// - Parameter part: The part in pixels of the source as stored.
     func sized(
         _ index: Int, _ part: PixelRect, to target: PixelSize, for output: OutputPlan
     ) throws(VipsError) -> Image {
-        let quality = output.variant.interpolationQuality
-        let key = SizedPart(frame: index, part: part, target: target, quality: quality)
+        let variant = output.variant
+        let key = SizedPart(
+            frame: index, part: part, target: target, quality: variant.interpolationQuality,
+            linearLight: variant.linearLight)
         if let last, last.key == key { return last.image }
         let level = frames[index]
-        let image = try level.image.resized(part, at: level, to: target, quality).inMemory(cancellation)
+        let image = try level.image.resized(
+            part, at: level, to: target, key.quality,
+            linearLight: variant.linearLight, keepingProfile: variant.output.keepProfile
+        ).inMemory(cancellation)
         if isInMemory, frames.count == 1 { last = (key, image) }
         return image
     }
@@ -118,5 +169,53 @@ extension Image {
         ]
         if interpretation == .cmyk { arguments["input-profile"] = "cmyk" }
         return try calling("icc_transform", arguments)
+    }
+}
+
+extension Image {
+    /// Returns the columns and rows between the margins of an upright sRGB or gray picture; nil if everything is
+    /// margin.
+    ///
+    /// A pixel belongs to a margin if no channel differs from the background by more than the tolerance. Colors are
+    /// premultiplied, so that all transparent pixels are equal.
+    func content(without trim: Trim) throws(VipsError) -> (x: Range<Int>, y: Range<Int>)? {
+        var picture = self
+        let corner: [Double]
+        if let background = trim.background {
+            picture = try ready(for: background)
+            if !background.isOpaque { picture = try picture.withAlpha() }
+            corner = picture.samples(of: background)
+        } else {
+            corner = try samples(x: 0, y: 0)
+        }
+        let opacity = picture.hasAlpha ? (corner.last ?? 255) / 255 : 1
+        let expected = corner.enumerated().map { index, sample in
+            index < picture.channels ? sample * opacity : sample
+        }
+        let premultiplied = picture.hasAlpha ? try picture.calling("premultiply") : picture
+        let differs = try premultiplied.calling("linear", ["a": [1], "b": .doubles(expected.map { -$0 })])
+            .calling("abs")
+            .calling("relational_const", ["relational": "more", "c": .doubles([Double(trim.tolerance)])])
+            .calling("bandbool", ["boolean": "or"])
+        let sums = try Operation.call("project", ["in": .image(differs)])
+        func span(_ sums: Image, across length: Int) throws(VipsError) -> Range<Int>? {
+            let counts = try sums.pixels().withUnsafeBytes { Array($0.bindMemory(to: UInt32.self)) }
+            let allowed = trim.fuzz * Double(length) * 255
+            guard let first = counts.firstIndex(where: { Double($0) > allowed }),
+                let last = counts.lastIndex(where: { Double($0) > allowed })
+            else { return nil }
+            return first..<last + 1
+        }
+        guard let columns = try span(sums.image("columns"), across: height),
+            let rows = try span(sums.image("rows"), across: width)
+        else { return nil }
+        return (columns, rows)
+    }
+}
+
+extension Range<Int> {
+    /// Returns the smallest range that contains both.
+    fileprivate func union(_ other: Range<Int>) -> Range<Int> {
+        Swift.min(lowerBound, other.lowerBound)..<Swift.max(upperBound, other.upperBound)
     }
 }

@@ -83,7 +83,7 @@ extension OutputPlan {
         let whole = PixelRect(source.size)
         guard [.jpeg, .webp, .gif, .avif].contains(format), source.format == format, frames == source.frames,
             !source.isTruncated, source.orientation == .upright,
-            geometry == SizingPlan(scaling: source.size, to: source.size), part == whole, variant.processors.isEmpty,
+            geometry == SizingPlan(scaling: source.size, to: source.size), part == whole, variant.allProcessors.isEmpty,
             !canBeTransparent(source) || variant.background.alpha == 0,
             asksForNoCoding, keepsColours(of: source.header)
         else { return nil }

@@ -7,15 +7,40 @@ extension Image {
     /// - Parameters:
     ///   - part: The part in pixels of the source as stored.
     ///   - level: The ratio of this image's pixels to those of the source.
+    ///   - linearLight: True to average light instead of its encoding. The result is 8-bit sRGB or gray.
+    ///   - keepingProfile: True if the image keeps its color space in linear light.
     func resized(
-        _ part: PixelRect, at level: DecodedImage.Level, to target: PixelSize, _ quality: InterpolationQuality
+        _ part: PixelRect, at level: DecodedImage.Level, to target: PixelSize, _ quality: InterpolationQuality,
+        linearLight: Bool = false, keepingProfile: Bool = false
     ) throws(VipsError) -> Image {
         let (across, down) = (level.across, level.down)
         let x = ResamplePlan(
             Double(part.x) * across..<Double(part.x + part.width) * across, of: width, to: target.width)
         let y = ResamplePlan(
             Double(part.y) * down..<Double(part.y + part.height) * down, of: height, to: target.height)
-        return try cropped(x.start, y.start, x.length, y.length).scaled(x.scale, y.scale, quality)
+        let used = try cropped(x.start, y.start, x.length, y.length)
+        guard linearLight, x.scale != 1 || y.scale != 1 else { return try used.scaled(x.scale, y.scale, quality) }
+        return try used.inSRGB(keepingProfile: keepingProfile).scaledInLinearLight(x.scale, y.scale, quality)
+    }
+
+    /// Scales 8-bit samples as light: decoded by the curve of sRGB, premultiplied, averaged, and encoded again.
+    private func scaledInLinearLight(
+        _ across: Double, _ down: Double, _ quality: InterpolationQuality
+    ) throws(VipsError) -> Image {
+        let isGray = channels < 3
+        // Alpha is not light. Versions of libvips differ in the range that they convert it to.
+        var light = try withoutAlpha().calling("colourspace", ["space": "scrgb"])
+        if hasAlpha {
+            light = try Operation.call("bandjoin", ["in": .images([light, alpha()])]).image()
+                .calling("premultiply", ["max-alpha": 255])
+        }
+        light = try light.resampled(across: across, down: down, kernel: quality.kernel)
+        if hasAlpha { light = try light.calling("unpremultiply", ["max-alpha": 255]) }
+        let colors = try light.calling("extract_band", ["band": 0, "n": 3])
+            .calling("copy", ["interpretation": "scrgb"])
+            .calling("colourspace", ["space": isGray ? "b-w" : "srgb"])
+        guard hasAlpha else { return colors }
+        return try colors.joined(with: light.calling("extract_band", ["band": 3]).inBytes())
     }
 
     /// Scales by these factors.
@@ -85,17 +110,17 @@ extension CSSColor {
 
 extension DecodedImage {
     /// Step 5, focus: returns the center of the part that the pixels select, in fractions of the upright source.
-    func focus(of output: OutputPlan, in source: SourceImage) throws -> UnitPoint {
+    func focus(of output: OutputPlan) throws -> UnitPoint {
         let level = frames[0]
-        let crop = try output.variant.sizing.crop(of: source.size)
+        let crop = try output.variant.sizing.crop(of: output.inputSize)
         let window = output.geometry.sourceRect
         // 256 pixels are enough to find the focus and to place a window inside them to within half a percent.
         let scale = 256 / Double(max(crop.width, crop.height))
         let (across, down) = (max(1, Double(crop.width) * scale), max(1, Double(crop.height) * scale))
         let size = PixelSize(width: Int(across.rounded()), height: Int(down.rounded()))
         let small = try level.image
-            .resized(output.part, at: level, to: source.orientation.upright(size), .low)
-            .inSRGB(keepingProfile: false).turned(source.orientation)
+            .resized(output.part, at: level, to: output.orientation.upright(size), .low)
+            .inSRGB(keepingProfile: false).turned(output.orientation)
         let kept = PixelSize(
             width: min(size.width, Int((Double(window.width) * scale).rounded())),
             height: min(size.height, Int((Double(window.height) * scale).rounded())))
@@ -110,8 +135,8 @@ extension DecodedImage {
         let x = (Double(-cut.offset.x) + Double(kept.width) / 2) / Double(size.width)
         let y = (Double(-cut.offset.y) + Double(kept.height) / 2) / Double(size.height)
         return UnitPoint(
-            x: (Double(crop.x) + x * Double(crop.width)) / Double(source.size.width),
-            y: (Double(crop.y) + y * Double(crop.height)) / Double(source.size.height))
+            x: (Double(crop.x) + x * Double(crop.width)) / Double(output.inputSize.width),
+            y: (Double(crop.y) + y * Double(crop.height)) / Double(output.inputSize.height))
     }
 }
 

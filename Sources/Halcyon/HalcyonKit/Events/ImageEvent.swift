@@ -243,6 +243,8 @@ extension ImageEvent {
         public let frames: Int?
         /// The BlurHash, and the dominant color as `#rrggbb`, if the job asked for them.
         public let blurhash, dominantColor: String?
+        /// The part of the upright source that remained when margins were removed, if the job asked for that.
+        public let trim: Rect?
         /// The most important colors as `#rrggbb`, the most frequent one first, if the job asked for them.
         public let palette: [String]?
         /// The ThumbHash, if the job asked for it.
@@ -260,11 +262,17 @@ extension ImageEvent {
         public let url: String?
         private let expiry: ISO8601Date?
 
+        /// A part of an image, in pixels from its top left corner.
+        public struct Rect: Sendable, Equatable, Decodable {
+            /// The left side, the upper side, and the lengths.
+            public let x, y, width, height: Int
+        }
+
         /// The time at which the result expires; nil if it is not stored.
         public var expiresAt: Date? { expiry?.date }
 
         private enum CodingKeys: String, CodingKey {
-            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, put, data, url
+            case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, trim, put, data, url
             case palette, thumbhash, phash, info
             case expiry = "expiresAt"
         }

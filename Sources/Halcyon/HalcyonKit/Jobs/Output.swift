@@ -12,8 +12,13 @@ extension ImageJob {
         public var contentMode: ContentMode?
         /// The treatment of the excess where aspect ratios differ.
         public var scaleOptions: ScaleOptions?
+        /// The position of an image that is fitted into a display of another aspect ratio: one of the content modes
+        /// that do not scale.
+        public var position: ContentMode?
         /// The part of the image that is used.
         public var cropRect: CropRect?
+        /// The margins that are removed before the image is sized.
+        public var trim: Trim?
         /// The part that is kept when the image is cropped.
         public var gravity: Gravity?
         /// False for no sizing at all.
@@ -24,8 +29,12 @@ extension ImageJob {
         public var upscale: Bool?
         /// The interpolation of pixels.
         public var interpolationQuality: InterpolationQuality?
+        /// True if light is averaged, and not its encoding, when the image is resized.
+        public var linearLight: Bool?
         /// The CSS color of the area that the image does not cover.
         public var background: String?
+        /// Steps that the image goes through before it is cropped and sized, in this order.
+        public var before: [Processor]?
         /// Steps that the sized image goes through, in this order.
         public var processors: [Processor]?
         /// The format of the file; nil keeps that of the source.
@@ -116,6 +125,21 @@ extension ImageJob {
             case "pdf", "json": "application/\(rawValue)"
             default: "image/\(rawValue)"
             }
+        }
+    }
+
+    /// The detection of margins around an image. Properties that are nil have the schema's defaults.
+    public struct Trim: Sendable, Hashable, Codable {
+        /// The distance from the background up to which a pixel belongs to the margin, 0 to 254 levels.
+        public var tolerance: Int?
+        /// The CSS color of the margin; nil for that of the pixel in the top left corner.
+        public var background: String?
+        /// The share of the pixels of a row or a column that may differ in a margin, 0 to 0.5.
+        public var fuzz: Double?
+
+        /// Creates the detection of margins.
+        public init(tolerance: Int? = nil, background: String? = nil, fuzz: Double? = nil) {
+            (self.tolerance, self.background, self.fuzz) = (tolerance, background, fuzz)
         }
     }
 

@@ -216,6 +216,8 @@ public struct ResultMetadata: Hashable, Sendable {
     public var blurhash: String?
     /// The dominant color as `#rrggbb`, if the job requested it.
     public var dominantColor: String?
+    /// The part of the upright source that remained when margins were removed; nil if the job did not ask for it.
+    public var trim: PixelRect?
     /// The most important colors as `#rrggbb`, the most frequent one first, if the job requested them.
     public var palette: [String]?
     /// The ThumbHash as base64, if the job requested it.
@@ -233,7 +235,8 @@ public struct ResultMetadata: Hashable, Sendable {
     /// Creates the metadata of an output.
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
-        blurhash: String? = nil, dominantColor: String? = nil, palette: [String]? = nil, thumbhash: String? = nil,
+        blurhash: String? = nil, dominantColor: String? = nil, trim: PixelRect? = nil, palette: [String]? = nil,
+        thumbhash: String? = nil,
         phash: String? = nil, info: [UInt8]? = nil, source: SourceMetadata, isPrivate: Bool = false
     ) {
         self.width = width
@@ -244,6 +247,7 @@ public struct ResultMetadata: Hashable, Sendable {
         self.frames = frames
         self.blurhash = blurhash
         self.dominantColor = dominantColor
+        self.trim = trim
         self.palette = palette
         self.thumbhash = thumbhash
         self.phash = phash

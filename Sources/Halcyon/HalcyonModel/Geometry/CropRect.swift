@@ -55,3 +55,24 @@ public struct CropRect: Hashable, Codable, Sendable {
         return PixelRect(x: x, y: y, width: width, height: height)
     }
 }
+
+/// The detection of margins around an image, which are removed before it is sized.
+public struct Trim: Hashable, Codable, Sendable {
+    /// The distance from the background up to which a pixel belongs to the margin, in levels of 255, for each channel.
+    public var tolerance: Int
+    /// The color of the margin; nil for that of the pixel in the top left corner.
+    public var background: CSSColor?
+    /// The share of the pixels of a row or a column, 0 to 0.5, that may differ from the background in a margin, such as
+    /// dust on a scan.
+    public var fuzz: Double
+
+    /// The default of ``tolerance``.
+    public static let defaultTolerance = 10
+
+    /// Creates parameters for trimming.
+    public init(tolerance: Int = Self.defaultTolerance, background: CSSColor? = nil, fuzz: Double = 0) {
+        self.tolerance = tolerance
+        self.background = background
+        self.fuzz = fuzz
+    }
+}

@@ -11,16 +11,20 @@ public struct Display: Hashable, Codable, Sendable {
     public var contentMode: ContentMode
     /// The treatment of excess.
     public var scaleOptions: ScaleOptions
+    /// The position of an image that ``ContentMode/scaleAspectFit`` places on a display of another aspect ratio, one of
+    /// the nine unscaled content modes.
+    public var position: ContentMode
 
     /// Creates a display rectangle without validating its size.
     public init(
         width: Double, height: Double, contentMode: ContentMode = .scaleAspectFill,
-        scaleOptions: ScaleOptions = .fitLeavesExcessAndFillCropsExcess
+        scaleOptions: ScaleOptions = .fitLeavesExcessAndFillCropsExcess, position: ContentMode = .center
     ) {
         self.width = width
         self.height = height
         self.contentMode = contentMode
         self.scaleOptions = scaleOptions
+        self.position = position
     }
 
     /// Places an image of `image` pixels on the display, at one pixel per point.
@@ -89,9 +93,15 @@ public struct Display: Hashable, Codable, Sendable {
         let size = PixelSize(width: min(rounded(across), canvas.width), height: min(rounded(down), canvas.height))
         // Core Graphics has its origin at the bottom, so an odd row of excess is above the image.
         let below = max(0, floored((height - down) / 2))
-        return PixelRect(
-            x: min(max(0, floored((width - across) / 2)), canvas.width - size.width),
-            y: max(0, canvas.height - below - size.height), width: size.width, height: size.height)
+        let alignment = position.alignment ?? (.middle, .middle)
+        let x =
+            alignment.x == .middle
+            ? min(max(0, floored((width - across) / 2)), canvas.width - size.width)
+            : alignment.x.start(of: size.width, in: canvas.width)
+        let y =
+            alignment.y == .middle
+            ? max(0, canvas.height - below - size.height) : alignment.y.start(of: size.height, in: canvas.height)
+        return PixelRect(x: x, y: y, width: size.width, height: size.height)
     }
 }
 

@@ -16,6 +16,8 @@ public struct Sizing: Hashable, Codable, Sendable {
     public var goal: Goal
     /// The part of the auto-rotated source that is used.
     public var cropRect: CropRect
+    /// The detection of margins inside ``cropRect``, which are removed; nil to keep them.
+    public var trim: Trim?
     /// The number of pixels per point, 1 to 4.
     public var screenScale: Double
     /// The part that `scaleAspectFill` retains.
@@ -25,11 +27,12 @@ public struct Sizing: Hashable, Codable, Sendable {
 
     /// Creates a sizing without validating the values.
     public init(
-        goal: Goal, cropRect: CropRect = .whole, screenScale: Double = 1, gravity: Gravity = .center,
+        goal: Goal, cropRect: CropRect = .whole, trim: Trim? = nil, screenScale: Double = 1, gravity: Gravity = .center,
         upscale: Bool? = nil
     ) {
         self.goal = goal
         self.cropRect = cropRect
+        self.trim = trim
         self.screenScale = screenScale
         self.gravity = gravity
         self.upscale = upscale

@@ -68,8 +68,12 @@ public struct Variant: Hashable, Codable, Sendable {
     public var sizing: Sizing
     /// The interpolation used for resizing.
     public var interpolationQuality: InterpolationQuality
+    /// True if light is averaged, and not its encoding in sRGB, when the image is resized.
+    public var linearLight: Bool
     /// The color of areas that the image does not cover, and behind transparent pixels in formats without alpha.
     public var background: CSSColor
+    /// The processing steps, applied to the upright picture before it is cropped and sized, in this order.
+    public var before: [Processor]
     /// The processing steps, applied to the sized picture in this order.
     public var processors: [Processor]
     /// The tolerated damage to the source; nil for the renderer's setting.
@@ -84,13 +88,16 @@ public struct Variant: Hashable, Codable, Sendable {
 
     /// Creates a variant.
     public init(
-        sizing: Sizing, interpolationQuality: InterpolationQuality = .default, background: CSSColor = .transparent,
-        processors: [Processor] = [], tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
+        sizing: Sizing, interpolationQuality: InterpolationQuality = .default, linearLight: Bool = false,
+        background: CSSColor = .transparent, before: [Processor] = [], processors: [Processor] = [],
+        tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
         findings: Set<AnalysisKind> = [], info: InfoOptions? = nil
     ) {
         self.sizing = sizing
         self.interpolationQuality = interpolationQuality
+        self.linearLight = linearLight
         self.background = background
+        self.before = before
         self.processors = processors
         self.tolerance = tolerance
         self.output = output
@@ -98,10 +105,13 @@ public struct Variant: Hashable, Codable, Sendable {
         self.info = info
     }
 
+    /// All processing steps in their order.
+    public var allProcessors: [Processor] { before + processors }
+
     /// The additional pictures that the processors require, without duplicates.
     public var assets: [Source] {
         var assets: [Source] = []
-        for asset in processors.compactMap(\.asset) where !assets.contains(asset) { assets.append(asset) }
+        for asset in allProcessors.compactMap(\.asset) where !assets.contains(asset) { assets.append(asset) }
         return assets
     }
 }

@@ -19,13 +19,16 @@ extension Variant {
     public var canonicalText: String {
         var text = "halcyon-variant/1\n"
         text.reserveCapacity(128)
+        for processor in before { text.append(processor, as: "before") }
         text.append(crop: sizing.cropRect)
+        if let trim = sizing.trim { text.append(trim) }
         text.append(sizeOf: sizing)
         if sizing.isCutByGravity { text.append(gravityOf: sizing) }
         if sizing.changesByUpscale { text += "upscale=\(sizing.upscale == true)\n" }
         if interpolationQuality != .default, interpolationQuality != .high {
             text += "interpolation=\(interpolationQuality.rawValue)\n"
         }
+        if linearLight { text += "linear-light\n" }
         if background.alpha > 0 { text += "background=\(background.hexadecimal)\n" }
         for processor in processors { text.append(processor) }
         if let format = output.format { text += "format=\(format.rawValue)\n" }
@@ -64,11 +67,22 @@ extension String {
         self += crop.unit == .pixels ? " pixels\n" : "\n"
     }
 
+    /// Appends the detection of margins.
+    fileprivate mutating func append(_ trim: Trim) {
+        self += "trim=\(trim.tolerance)"
+        if let background = trim.background { self += " background=\(background.hexadecimal)" }
+        if trim.fuzz > 0 {
+            self += " fuzz="
+            append(canonical: trim.fuzz)
+        }
+        self += "\n"
+    }
+
     /// Appends the gravity. The line is omitted for the center of the used part, in any notation.
     fileprivate mutating func append(gravityOf sizing: Sizing) {
         switch sizing.gravity {
         case .center: return
-        case .focalPoint(.center) where sizing.cropRect.isNoCrop: return
+        case .focalPoint(.center) where sizing.cropRect.isNoCrop && sizing.trim == nil: return
         case .attention: self += "gravity=attention\n"
         case .entropy: self += "gravity=entropy\n"
         case .focalPoint(let point):
@@ -122,11 +136,12 @@ extension Sizing {
 }
 
 extension Display {
-    /// The content mode, and the scale option if it has an effect.
+    /// The content mode, and the scale option or the position if it has an effect.
     fileprivate var canonicalMode: String {
         switch contentMode {
         case .redraw: "scaleToFill"
         case .scaleAspectFit where scaleOptions.fitCrops: "scaleAspectFit cropsExcess"
+        case .scaleAspectFit where position != .center: "scaleAspectFit \(position.rawValue)"
         case .scaleAspectFill where scaleOptions.fillLeaves: "scaleAspectFill leavesExcess"
         default: contentMode.rawValue
         }

@@ -35,6 +35,20 @@ public enum Processor: Hashable, Codable, Sendable {
     case rotate(degrees: Double, background: CSSColor)
     /// Mirrors the picture.
     case flip(Flip)
+    /// Enlarges the canvas on each side, and fills the new area.
+    case pad(Pad)
+    /// Draws text on the picture.
+    case text(TextOverlay)
+    /// Clips the picture to a shape, or by the opacity of another picture.
+    case mask(Mask)
+    /// Rotates all hues by this angle in degrees, 0 up to 360, as `hue-rotate()` in CSS.
+    case hue(degrees: Double)
+    /// Brightens the midtones (above 1) or darkens them (below 1): each sample becomes its power of 1/gamma.
+    case gamma(Double)
+    /// Stretches the lightness to the full range.
+    case normalize(Normalize)
+    /// Replaces the colors by a gradient between two of them, according to their luma.
+    case duotone(dark: CSSColor, light: CSSColor)
     /// Applies a processor that was registered by name.
     case custom(CustomExtension)
 }
@@ -72,8 +86,9 @@ extension Processor {
     public var asset: Source? {
         switch self {
         case .overlay(let overlay):
-            if case .picture(let source, _) = overlay { source } else { nil }
+            if case .picture(let source, _, _) = overlay { source } else { nil }
         case .watermark(let watermark): watermark.source
+        case .mask(.picture(let source)): source
         default: nil
         }
     }
@@ -86,6 +101,9 @@ extension Processor {
         case .rotate(let degrees, let background):
             !background.isOpaque && degrees.truncatingRemainder(dividingBy: 90) != 0
         case .blend(let blend): blend.opacity < 1 && !blend.background.isOpaque
+        case .pad(let pad): pad.fill == .color && !pad.color.isOpaque && !pad.isEmpty
+        case .mask: true
+        case .duotone(let dark, let light): !dark.isOpaque || !light.isOpaque
         default: false
         }
     }
@@ -96,6 +114,7 @@ extension Processor {
     public static let names: Set = [
         "roundCorner", "resize", "crop", "blur", "tint", "overlay", "blend", "colorControls", "blackWhite", "border",
         "downsample", "sharpen", "pixelate", "watermark", "rotate", "flip",
+        "pad", "text", "mask", "hue", "gamma", "normalize", "duotone",
     ]
 
     /// The name of the processor in jobs.
@@ -117,6 +136,13 @@ extension Processor {
         case .watermark: "watermark"
         case .rotate: "rotate"
         case .flip: "flip"
+        case .pad: "pad"
+        case .text: "text"
+        case .mask: "mask"
+        case .hue: "hue"
+        case .gamma: "gamma"
+        case .normalize: "normalize"
+        case .duotone: "duotone"
         case .custom(let rule): rule.name
         }
     }

@@ -18,8 +18,10 @@ extension Processor {
                 ? ResizeMode.aspectFit.size(of: size, into: target) : size
         case .crop(let part, let anchor): size.part(part, anchor: anchor).size
         case .rotate(let degrees, _): size.turned(degrees: degrees)
+        case .pad(let pad):
+            PixelSize(width: size.width + pad.left + pad.right, height: size.height + pad.top + pad.bottom)
         case .roundCorner, .blur, .tint, .overlay, .blend, .colorControls, .blackWhite, .border, .sharpen, .pixelate,
-            .watermark, .flip, .custom:
+            .watermark, .flip, .text, .mask, .hue, .gamma, .normalize, .duotone, .custom:
             size
         }
     }
@@ -61,10 +63,10 @@ extension Processor {
 
 extension Watermark {
     /// Returns the size of a watermark of `mark` pixels on a picture of `size`: ``widthFraction`` of the picture's
-    /// width, or the watermark's own size. It is reduced in proportion to fit inside the margins.
+    /// width, or ``scale`` times the watermark's own size. It is reduced in proportion to fit inside the margins.
     public func size(of mark: PixelSize, on size: PixelSize) -> PixelSize {
-        let room = room(on: size)
-        let wanted = widthFraction.map { $0 * Double(size.width) / Double(mark.width) } ?? 1
+        let room = size.room(within: margin)
+        let wanted = widthFraction.map { $0 * Double(size.width) / Double(mark.width) } ?? scale
         let scale = min(
             wanted, Double(room.width) / Double(mark.width), Double(room.height) / Double(mark.height))
         return PixelSize(
@@ -72,26 +74,39 @@ extension Watermark {
             height: min(room.height, rounded(Double(mark.height) * scale)))
     }
 
-    /// Returns the rectangle of a watermark that has been scaled to `mark`.
+    /// Returns the rectangle of a watermark that has been scaled to `mark`. With ``offset`` it may extend beyond the
+    /// picture.
     public func place(of mark: PixelSize, on size: PixelSize) -> PixelRect {
-        let room = room(on: size)
+        var place = size.room(within: margin).placing(mark, at: position)
+        place.x += offset.x
+        place.y += offset.y
+        return place
+    }
+}
+
+extension PixelSize {
+    /// Returns the area of a picture of this size without `margin` on each side; at least the center pixel.
+    public func room(within margin: Int) -> PixelRect {
+        let room = PixelSize(width: width - 2 * margin, height: height - 2 * margin)
+        return PixelRect(
+            x: (width - room.width) / 2, y: (height - room.height) / 2, width: room.width, height: room.height)
+    }
+}
+
+extension PixelRect {
+    /// Returns the rectangle of something of `size` inside this one.
+    /// - Parameter position: One of the nine unscaled content modes.
+    public func placing(_ size: PixelSize, at position: ContentMode) -> PixelRect {
         let (across, down) = position.alignment ?? (.middle, .middle)
         return PixelRect(
-            x: room.x + across.start(of: mark.width, in: room.width),
-            y: room.y + down.start(of: mark.height, in: room.height), width: mark.width, height: mark.height)
-    }
-
-    /// Returns the picture's area without ``margin`` on each side; at least the center pixel.
-    private func room(on size: PixelSize) -> PixelRect {
-        let room = PixelSize(width: size.width - 2 * margin, height: size.height - 2 * margin)
-        return PixelRect(
-            x: (size.width - room.width) / 2, y: (size.height - room.height) / 2, width: room.width,
-            height: room.height)
+            x: x + across.start(of: size.width, in: width), y: y + down.start(of: size.height, in: height),
+            width: size.width, height: size.height)
     }
 }
 
 extension ContentMode.Alignment {
-    fileprivate func start(of length: Int, in room: Int) -> Int {
+    /// Returns the distance from the start of the room, rounded down for the middle.
+    func start(of length: Int, in room: Int) -> Int {
         switch self {
         case .leading: 0
         case .middle: (room - length) / 2

@@ -46,28 +46,38 @@ public enum Overlay: Hashable, Codable, Sendable {
     /// A color that leaves `fraction` of the picture visible, from 0 (only the color) to 1 (only the picture), as in
     /// Kingfisher.
     case color(CSSColor, fraction: Double)
-    /// Another picture that fills the whole picture, with an opacity from 0 to 1.
-    case picture(Source, opacity: Double)
+    /// Another picture that fills the whole picture, with an opacity from 0 to 1, blended with the picture by a mode.
+    case picture(Source, opacity: Double, mode: BlendMode = .normal)
+}
+
+/// The blend modes of `mix-blend-mode` in CSS (Compositing and Blending Level 1, section 10).
+public enum BlendMode: String, CaseIterable, Codable, Sendable {
+    case normal, multiply, screen, overlay, darken, lighten, colorDodge, colorBurn, hardLight, softLight, difference
+    case exclusion
+    /// The modes that mix the channels with each other (section 10.2).
+    case hue, saturation, color, luminosity
+
+    /// True if each channel of the result depends on that channel alone.
+    public var isSeparable: Bool {
+        switch self {
+        case .hue, .saturation, .color, .luminosity: false
+        default: true
+        }
+    }
 }
 
 /// Parameters of ``Processor/blend(_:)``, which blends the picture onto a background color, as Kingfisher's
 /// `BlendImageProcessor`.
 public struct Blend: Hashable, Codable, Sendable {
-    /// The separable blend modes of `mix-blend-mode` in CSS (Compositing and Blending Level 1, section 10.1).
-    public enum Mode: String, CaseIterable, Codable, Sendable {
-        case normal, multiply, screen, overlay, darken, lighten, colorDodge, colorBurn, hardLight, softLight, difference
-        case exclusion
-    }
-
     /// The blend mode.
-    public var mode: Mode
+    public var mode: BlendMode
     /// The opacity of the picture, 0 to 1.
     public var opacity: Double
     /// The color behind the picture.
     public var background: CSSColor
 
     /// Creates parameters for blending.
-    public init(mode: Mode, opacity: Double = 1, background: CSSColor) {
+    public init(mode: BlendMode, opacity: Double = 1, background: CSSColor) {
         self.mode = mode
         self.opacity = opacity
         self.background = background
@@ -145,22 +155,204 @@ public struct Watermark: Hashable, Codable, Sendable {
     /// The width as a fraction of the picture's width, 0 to 1; nil for the watermark's own size. The watermark is
     /// reduced to fit inside the margins.
     public var widthFraction: Double?
+    /// The factor of the watermark's own size, above 0 to 16, without ``widthFraction``.
+    public var scale: Double
+    /// The distance by which the watermark is moved from its position, in pixels to the right and downward. It may be
+    /// moved beyond the edge of the picture.
+    public var offset: PixelOffset
     /// The opacity, 0 to 1.
     public var opacity: Double
+    /// The mode by which the watermark is blended with the picture.
+    public var mode: BlendMode
     /// True if the watermark is repeated over the whole picture, starting at ``position``.
     public var tiled: Bool
 
     /// Creates parameters for a watermark.
     public init(
         source: Source, position: ContentMode = .bottomRight, margin: Int = 0, widthFraction: Double? = nil,
-        opacity: Double = 1, tiled: Bool = false
+        scale: Double = 1, offset: PixelOffset = .zero, opacity: Double = 1, mode: BlendMode = .normal,
+        tiled: Bool = false
     ) {
         self.source = source
         self.position = position
         self.margin = margin
         self.widthFraction = widthFraction
+        self.scale = scale
+        self.offset = offset
         self.opacity = opacity
+        self.mode = mode
         self.tiled = tiled
+    }
+}
+
+/// A distance in whole pixels, to the right and downward.
+public struct PixelOffset: Hashable, Codable, Sendable {
+    /// The distance to the right; negative to the left.
+    public var x: Int
+    /// The distance downward; negative upward.
+    public var y: Int
+
+    /// Creates an offset.
+    public init(x: Int, y: Int) {
+        self.x = x
+        self.y = y
+    }
+
+    /// No distance.
+    public static let zero = PixelOffset(x: 0, y: 0)
+}
+
+/// Parameters of ``Processor/pad(_:)``.
+public struct Pad: Hashable, Codable, Sendable {
+    /// The content of the new area.
+    public enum Fill: String, CaseIterable, Codable, Sendable {
+        /// The color.
+        case color
+        /// The pixels at the edge of the picture, repeated outward.
+        case edge
+        /// The picture, mirrored at each edge.
+        case mirror
+        /// The picture, enlarged to cover the canvas and blurred.
+        case blur
+    }
+
+    /// The lengths that are added to the sides, in pixels.
+    public var top, right, bottom, left: Int
+    /// The content of the new area.
+    public var fill: Fill
+    /// The color of the new area with ``Fill/color``.
+    public var color: CSSColor
+
+    /// Creates parameters for padding.
+    public init(
+        top: Int = 0, right: Int = 0, bottom: Int = 0, left: Int = 0, fill: Fill = .color,
+        color: CSSColor = .transparent
+    ) {
+        self.top = top
+        self.right = right
+        self.bottom = bottom
+        self.left = left
+        self.fill = fill
+        self.color = color
+    }
+
+    /// True if nothing is added.
+    public var isEmpty: Bool { top == 0 && right == 0 && bottom == 0 && left == 0 }
+}
+
+/// Parameters of ``Processor/text(_:)``.
+public struct TextOverlay: Hashable, Codable, Sendable {
+    /// The alignment of lines with each other.
+    public enum Alignment: String, CaseIterable, Codable, Sendable {
+        case left, center, right
+    }
+
+    /// The maximum length of a text, in Unicode scalars.
+    public static let longestText = 500
+    /// The widest outline, in pixels.
+    public static let widestOutline = 40
+    /// The range of font sizes, in pixels.
+    public static let sizes = 1.0...2000.0
+
+    /// The text. Line feeds separate lines; longer lines are wrapped.
+    public var text: String
+    /// The name of a font family.
+    public var font: String
+    /// True for the bold face of the family.
+    public var bold: Bool
+    /// True for the italic face of the family.
+    public var italic: Bool
+    /// The size of the font in pixels; nil for the largest size that fits. A text that does not fit is reduced.
+    public var size: Double?
+    /// The width of the box that contains the text, in pixels; nil for the picture without its margins.
+    public var width: Int?
+    /// The height of the box that contains the text, in pixels; nil for the picture without its margins.
+    public var height: Int?
+    /// The alignment of lines.
+    public var align: Alignment
+    /// The color of the text.
+    public var color: CSSColor
+    /// The width of the outline around the glyphs, in pixels; 0 for none.
+    public var outlineWidth: Int
+    /// The color of the outline.
+    public var outlineColor: CSSColor
+    /// The opacity of the text and its outline, 0 to 1.
+    public var opacity: Double
+    /// The position of the text, one of the nine unscaled content modes.
+    public var position: ContentMode
+    /// The distance from the edges, in pixels.
+    public var margin: Int
+    /// The distance by which the text is moved from its position, in pixels.
+    public var offset: PixelOffset
+
+    /// Creates parameters for text.
+    public init(
+        _ text: String, font: String, bold: Bool = false, italic: Bool = false, size: Double? = nil,
+        width: Int? = nil, height: Int? = nil, align: Alignment = .left, color: CSSColor = .black,
+        outlineWidth: Int = 0, outlineColor: CSSColor = .white, opacity: Double = 1,
+        position: ContentMode = .center, margin: Int = 0, offset: PixelOffset = .zero
+    ) {
+        self.text = text
+        self.font = font
+        self.bold = bold
+        self.italic = italic
+        self.size = size
+        self.width = width
+        self.height = height
+        self.align = align
+        self.color = color
+        self.outlineWidth = outlineWidth
+        self.outlineColor = outlineColor
+        self.opacity = opacity
+        self.position = position
+        self.margin = margin
+        self.offset = offset
+    }
+
+    /// Returns true if the name can be that of a font family: 1 to 64 letters, digits, spaces, dots, hyphens and
+    /// underscores of ASCII, without a space at either end.
+    public static func isFont(_ name: String) -> Bool {
+        let isPlain = name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: " "), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        return isPlain && (1...64).contains(name.utf8.count) && !name.hasPrefix(" ") && !name.hasSuffix(" ")
+    }
+}
+
+/// Parameters of ``Processor/mask(_:)``.
+public enum Mask: Hashable, Codable, Sendable {
+    /// A shape that touches the sides of the picture.
+    case shape(Shape)
+    /// The opacity of another picture that is stretched over the picture, or its luminance if it is opaque, as
+    /// `mask-image` and `mask-mode` in CSS.
+    case picture(Source)
+
+    /// The shapes.
+    public enum Shape: String, CaseIterable, Codable, Sendable {
+        /// The largest circle, in the center of the picture.
+        case circle
+        /// The ellipse, triangle and so on that touch all four sides.
+        case ellipse, triangle, diamond, pentagon, hexagon, octagon, star, heart
+    }
+}
+
+/// Parameters of ``Processor/normalize(_:)``: the percentiles of lightness that become black and white.
+public struct Normalize: Hashable, Codable, Sendable {
+    /// The percentile that becomes black, 0 to 49.
+    public var lower: Double
+    /// The percentile that becomes white, 51 to 100.
+    public var upper: Double
+
+    /// Creates parameters for normalizing.
+    public init(lower: Double = 1, upper: Double = 99) {
+        self.lower = lower
+        self.upper = upper
     }
 }
 

@@ -8,8 +8,8 @@ extension JobPipeline {
     /// Loads the presets from Redis and decodes a job again, if this worker does not have its preset or only an older
     /// version.
     ///
-    /// A job whose preset does not exist in Redis either is invalid. If Redis is unavailable, or has only an older
-    /// version than the job requires, the job is retried like after any other transient error.
+    /// A job whose preset does not exist in Redis either is invalid. If Redis is unavailable, has only an older version
+    /// than the job requires, or may have lost its presets, the job is retried like after any other transient error.
     /// - Returns: The decoded record; nil if the job has failed, was postponed or was returned to the queue.
     func withPreset(_ decoded: DecodedRecord, _ delivery: JobDelivery) async -> DecodedRecord? {
         guard case .refused(let refusal, let trace) = decoded, let missing = refusal.missingPreset else {
@@ -33,9 +33,9 @@ extension JobPipeline {
                 do throws(RedisError) {
                     try await presets.reload()
                     let record = decode(delivery.record, trace)
-                    guard case .refused(let refusal, _) = record, refusal.missingPreset?.known != nil else {
-                        return record
-                    }
+                    guard case .refused(let refusal, _) = record, let missing = refusal.missingPreset,
+                        missing.known != nil || presets.mayLackLostPresets
+                    else { return record }
                     error = JobError(.internal, refusal.failure.message)
                 } catch let cause {
                     error = JobError(

@@ -25,13 +25,13 @@ from .client import Client
 from .errors import ConnectionFailed, HalcyonError, InvalidResponse, JobTimeout, NotDelivered, Problem, TooLarge
 from .events import Batch, Event, Message, Ready, Variant
 from .failures import JobCancelled, JobEnded, JobFailed, JobSuperseded
-from .jobs import Cache, CropRect, Job, Output, Point, Sizer, Template
+from .jobs import Cache, CropRect, Job, Output, Point, Sizer, Template, Trim
 from .keys import result_keys
 from .urls import URLSigner
 
 __all__ = [
     "AcceptedJob", "AsyncClient", "Batch", "BatchFailure", "BatchSubmission", "Cache", "Client", "ConnectionFailed", "CropRect", "Event",
     "HalcyonError", "Image", "InvalidResponse", "Job", "JobCancelled", "JobEnded", "JobFailed", "JobState", "JobSuperseded", "JobTimeout",
-    "Message", "NotDelivered", "Output", "Point", "Problem", "Ready", "RegisteredPreset", "RejectedJob", "Sizer", "Template", "TooLarge", "URLSigner",
-    "Variant", "errors", "events", "failures", "jobs", "keys", "processors", "result_keys",
+    "Message", "NotDelivered", "Output", "Point", "Problem", "Ready", "RegisteredPreset", "RejectedJob", "Sizer", "Template", "TooLarge", "Trim",
+    "URLSigner", "Variant", "errors", "events", "failures", "jobs", "keys", "processors", "result_keys",
 ]  # fmt: skip

@@ -43,7 +43,19 @@ class JobReference:
 
 
 @dataclass(frozen=True)
+class Rect:
+    """A part of an image, in pixels from its top left corner."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
 class Variant:
+    """An image that a job has made. `bytes` is its length, `trim` the part of the upright source that remained when margins were removed, `data`
+    the file if it is in the event, `url` its address in the result store, and `put` the address to which it was uploaded."""
     """An image that a job has made. `bytes` is its length, `data` the file if it is in the event, `url` its address in the result store, and
     `put` the address to which it was uploaded. `info` has the facts about the source, if the job asked for them (docs/info.md)."""
 
@@ -57,6 +69,7 @@ class Variant:
     frames: int | None = None
     blurhash: str | None = None
     dominant_color: str | None = None
+    trim: Rect | None = None
     palette: tuple[str, ...] | None = None
     thumbhash: str | None = None
     phash: str | None = None

@@ -22,11 +22,14 @@ Source = Union[str, Mapping[str, JSON]]
 """A URL, `file:`, `s3:`, `data:` or `initials:` text, or an object as made by the functions of this module."""
 
 Processor = Union[str, Mapping[str, JSON]]
-"""A step that a sized image goes through, as made by halcyon.processors."""
+"""A step that an image goes through, as made by halcyon.processors."""
 
 ContentMode = Literal[
     "scaleToFill", "scaleAspectFit", "scaleAspectFill", "redraw", "center", "top", "bottom", "left", "right",
     "topLeft", "topRight", "bottomLeft", "bottomRight", "fill", "contain", "cover",
+]  # fmt: skip
+Position = Literal[
+    "center", "top", "bottom", "left", "right", "topLeft", "topRight", "bottomLeft", "bottomRight"
 ]  # fmt: skip
 ScaleOptions = Literal[
     "fitLeavesExcessAndFillCropsExcess", "fitCropsExcess", "fillLeavesExcess", "fitCropsExcessAndFillLeavesExcess"
@@ -83,6 +86,15 @@ class CropRect:
 
 
 @dataclass(frozen=True)
+class Trim:
+    """The detection of margins: the tolerance in levels, 0 to 254, the color of the margin, and the share of its pixels that may differ, 0 to 0.5."""
+
+    tolerance: int | None = None
+    background: str | None = None
+    fuzz: float | None = None
+
+
+@dataclass(frozen=True)
 class Sizer:
     """A rule for the size, in place of width and height: the image is scaled down to a width or height in points."""
 
@@ -126,13 +138,17 @@ class _Picture:
     screen_scale: float | None = None
     content_mode: ContentMode | None = None
     scale_options: ScaleOptions | None = None
+    position: Position | None = None
     crop_rect: CropRect | None = None
+    trim: bool | Trim | None = None
     gravity: Literal["center", "attention", "entropy"] | Point | None = None
     size_for_display: bool | None = None
     sizer: Literal["natural"] | Sizer | Mapping[str, JSON] | None = None
     upscale: bool | None = None
     interpolation_quality: InterpolationQuality | None = None
+    linear_light: bool | None = None
     background: str | None = None
+    before: Sequence[Processor] | None = None
     processors: Sequence[Processor] | None = None
     format: Format | None = None
     quality: int | None = None

@@ -201,7 +201,23 @@ def _mode(fields: _Fields) -> str:
         return mode + " cropsExcess"
     if mode == "scaleAspectFill" and options.lower().endswith("fillleavesexcess"):
         return mode + " leavesExcess"
+    if mode == "scaleAspectFit" and fields.get("position", "center") != "center":
+        return f"{mode} {fields['position']}"
     return mode
+
+
+def _trim(fields: _Fields) -> str | None:
+    """The detection of margins; None if they are kept."""
+    value = fields.get("trim", False)
+    if value is False:
+        return None
+    given = {} if value is True else {name: member for name, member in value.items() if member is not None}
+    parts = [str(int(given.get("tolerance", 10)))]
+    if "background" in given:
+        parts.append(f"background={color(given['background'])}")
+    if rounded(given.get("fuzz", 0)) > 0:
+        parts.append(f"fuzz={text(given['fuzz'])}")
+    return " ".join(parts)
 
 
 def _gravity(fields: _Fields, crops: bool) -> str | None:
@@ -218,11 +234,12 @@ _FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette
 
 
 def _variant(fields: _Fields) -> str:
-    lines = ["halcyon-variant/1"]
     info = fields.get("info", False)
     if info is not False:
         # Facts about the source depend on no other fields.
         fields = {name: value for name, value in fields.items() if name == "tolerance" or name in _FINDINGS}
+    scale = rounded(fields.get("screenScale", 1))
+    lines = ["halcyon-variant/1", *("before=" + _processor(step, scale) for step in fields.get("before", []))]
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
     sides = [exact(rect[side]) for side in ("x", "y", "width", "height")]
     pixels = rect.get("unit") == "pixels"
@@ -230,8 +247,10 @@ def _variant(fields: _Fields) -> str:
     goal = _goal(fields)
     if crops:
         lines.append("crop=" + ",".join(sides) + (" pixels" if pixels else ""))
+    if trim := _trim(fields):
+        lines.append("trim=" + trim)
     lines.append("size=" + _size(fields))
-    if gravity := _gravity(fields, crops):
+    if gravity := _gravity(fields, crops or trim is not None):
         lines.append("gravity=" + gravity)
     if goal == "display" and fields.get("upscale") is False:
         lines.append("upscale=false")
@@ -239,9 +258,10 @@ def _variant(fields: _Fields) -> str:
         lines.append("upscale=true")
     if fields.get("interpolationQuality") in ("none", "low", "medium"):
         lines.append(f"interpolation={fields['interpolationQuality']}")
+    if fields.get("linearLight", False):
+        lines.append("linear-light")
     if (background := color(fields.get("background", "transparent"))) != "#00000000":
         lines.append("background=" + background)
-    scale = rounded(fields.get("screenScale", 1))
     lines += ["processor=" + _processor(step, scale) for step in fields.get("processors", [])]
     if fields.get("format", "auto") != "auto":
         lines.append(f"format={fields['format']}")
@@ -308,7 +328,19 @@ def _crop(p: _Fields, scale: float) -> list[str]:
 def _overlay(p: _Fields, scale: float) -> list[str]:
     if "color" in p:
         return [f"color={color(p['color'])}", _number(p, "fraction", 0.5)]
-    return [_number(p, "opacity", 1), f"source={_source(p['source'])}"]
+    return [_number(p, "opacity", 1), *_blend_mode(p), f"source={_source(p['source'])}"]
+
+
+def _blend_mode(p: _Fields) -> list[str]:
+    return [f"mode={p['mode']}"] if p.get("mode", "normal") != "normal" else []
+
+
+def _offset(p: _Fields, scale: float) -> list[str]:
+    """The offset in whole pixels, unless it is zero."""
+    given = p.get("offset", {})
+    lengths = [given.get(name) or 0 for name in "xy"]
+    x, y = [whole_pixels(abs(length), scale, least=0) * (-1 if length < 0 else 1) for length in lengths]
+    return [f"offset={x},{y}"] if x or y else []
 
 
 def _border(p: _Fields, scale: float) -> list[str]:
@@ -320,16 +352,41 @@ def _watermark(p: _Fields, scale: float) -> list[str]:
     parts = [p.get("position", "bottomRight"), f"margin={whole_pixels(p.get('margin', 0), scale, least=0)}"]
     if "widthFraction" in p:
         parts.append(f"width={text(points(p['widthFraction']))}")
-    parts.append(_number(p, "opacity", 1))
+    if rounded(p.get("scale", 1)) != 1:
+        parts.append(f"scale={text(points(p['scale']))}")
+    parts += [*_offset(p, scale), _number(p, "opacity", 1), *_blend_mode(p)]
     if p.get("tiled", False):
         parts.append("tiled")
     return [*parts, f"source={_source(p['source'])}"]
 
 
-def _rotate(p: _Fields, scale: float) -> list[str]:
+def _degrees(p: _Fields) -> str:
     degrees = math.fmod(float(p["degrees"]), 360)
     degrees = rounded(degrees + 360 if degrees < 0 else degrees)
-    return [f"degrees={text(degrees if degrees < 360 else 0)}", f"background={color(p.get('background', 'transparent'))}"]
+    return f"degrees={text(degrees if degrees < 360 else 0)}"
+
+
+def _pad(p: _Fields, scale: float) -> list[str]:
+    lengths = {side: p.get(side, p.get("all", 0)) for side in ("top", "right", "bottom", "left")}
+    fill = p.get("fill", "color")
+    return [
+        *(f"{side}={whole_pixels(length, scale, least=0)}" for side, length in lengths.items()),
+        f"color={color(p.get('color', 'transparent'))}" if fill == "color" else f"fill={fill}",
+    ]
+
+
+def _text(p: _Fields, scale: float) -> list[str]:
+    parts = [p.get("position", "center"), f"margin={whole_pixels(p.get('margin', 0), scale, least=0)}", *_offset(p, scale)]
+    if "size" in p:
+        parts.append(f"size={text(max(1, rounded(points(p['size']) * scale)))}")
+    parts += [f"{side}={whole_pixels(p[side], scale)}" for side in ("width", "height") if side in p]
+    parts += [f"align={p.get('align', 'left')}", f"color={color(p.get('color', 'black'))}"]
+    if outline := whole_pixels(p.get("outlineWidth", 0), scale, least=0):
+        parts += [f"outline={outline}", f"outlineColor={color(p.get('outlineColor', 'white'))}"]
+    parts.append(_number(p, "opacity", 1))
+    parts += [face for face in ("bold", "italic") if p.get(face, False)]
+    lines = p["text"].replace("\\", "\\\\").replace("\n", "\\n")
+    return [*parts, f"font={p['font']}", f"text={lines}"]
 
 
 _TEXTS: dict[str, Callable[[_Fields, float], list[str]]] = {
@@ -352,6 +409,13 @@ _TEXTS: dict[str, Callable[[_Fields, float], list[str]]] = {
     "sharpen": lambda p, scale: [_number(p, "radius", 0.5), _number(p, "amount", 1)],
     "pixelate": lambda p, scale: [f"size={whole_pixels(p['size'], scale)}"],
     "watermark": _watermark,
-    "rotate": _rotate,
+    "rotate": lambda p, scale: [_degrees(p), f"background={color(p.get('background', 'transparent'))}"],
     "flip": lambda p, scale: [p.get("direction", "horizontal")],
+    "pad": _pad,
+    "text": _text,
+    "mask": lambda p, scale: [f"shape={p['shape']}" if "shape" in p else f"source={_source(p['source'])}"],
+    "hue": lambda p, scale: [_degrees(p)],
+    "gamma": lambda p, scale: [_number(p, "gamma", 2.2)],
+    "normalize": lambda p, scale: [_number(p, "lower", 1), _number(p, "upper", 99)],
+    "duotone": lambda p, scale: [f"dark={color(p['dark'])}", f"light={color(p['light'])}"],
 }

@@ -1,19 +1,21 @@
-"""Processors: the steps that a sized image goes through. Lengths are in points, colors are those of CSS."""
+"""Processors: the steps that an image goes through. Lengths are in points, colors are those of CSS."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .jobs import Processor, Source
+from .jobs import Position, Processor, Source
 
 Corner = Literal["topLeft", "topRight", "bottomLeft", "bottomRight"]
-Position = Literal[
-    "center", "top", "bottom", "left", "right", "topLeft", "topRight", "bottomLeft", "bottomRight"
-]  # fmt: skip
 BlendMode = Literal[
     "normal", "multiply", "screen", "overlay", "darken", "lighten", "colorDodge", "colorBurn", "hardLight",
-    "softLight", "difference", "exclusion",
+    "softLight", "difference", "exclusion", "hue", "saturation", "color", "luminosity",
+]  # fmt: skip
+Offset = tuple[float, float]
+"""A distance to the right and downward."""
+Shape = Literal[
+    "circle", "ellipse", "triangle", "diamond", "pentagon", "hexagon", "octagon", "star", "heart"
 ]  # fmt: skip
 
 
@@ -61,9 +63,9 @@ def overlay(color: str, fraction: float | None = None) -> Processor:
     return processor("overlay", color=color, fraction=fraction)
 
 
-def overlay_image(source: Source, opacity: float | None = None) -> Processor:
+def overlay_image(source: Source, opacity: float | None = None, mode: BlendMode | None = None) -> Processor:
     """Lays another image over the image."""
-    return processor("overlay", source=source, opacity=opacity)
+    return processor("overlay", source=source, opacity=opacity, mode=mode)
 
 
 def blend(mode: BlendMode, background: str, opacity: float | None = None) -> Processor:
@@ -124,13 +126,16 @@ def watermark(
     *,
     margin: float | None = None,
     width_fraction: float | None = None,
+    scale: float | None = None,
+    offset: Offset | None = None,
     opacity: float | None = None,
+    mode: BlendMode | None = None,
     tiled: bool | None = None,
 ) -> Processor:
-    """Places another image in a corner, along a side or in the middle."""
+    """Places another image in a corner, along a side or in the middle: at a fraction of the image's width, or at a scale of its own size."""
     return processor(
-        "watermark", source=source, position=position, margin=margin, widthFraction=width_fraction, opacity=opacity,
-        tiled=tiled)  # fmt: skip
+        "watermark", source=source, position=position, margin=margin, widthFraction=width_fraction, scale=scale,
+        offset=_point(offset), opacity=opacity, mode=mode, tiled=tiled)  # fmt: skip
 
 
 def rotate(degrees: float, background: str | None = None) -> Processor:
@@ -141,6 +146,79 @@ def rotate(degrees: float, background: str | None = None) -> Processor:
 def flip(direction: Literal["horizontal", "vertical", "both"] | None = None) -> Processor:
     """Mirrors the image: left and right, unless another direction is given."""
     return processor("flip", direction=direction)
+
+
+def pad(
+    all: float | None = None,
+    *,
+    top: float | None = None,
+    right: float | None = None,
+    bottom: float | None = None,
+    left: float | None = None,
+    fill: Literal["color", "edge", "mirror", "blur"] | None = None,
+    color: str | None = None,
+) -> Processor:
+    """Enlarges the canvas on all sides, or on some. A color belongs to the fill `color`, which is the default."""
+    return processor("pad", all=all, top=top, right=right, bottom=bottom, left=left, fill=fill, color=color)
+
+
+def text(
+    text: str,
+    font: str,
+    *,
+    bold: bool | None = None,
+    italic: bool | None = None,
+    size: float | None = None,
+    width: float | None = None,
+    height: float | None = None,
+    align: Literal["left", "center", "right"] | None = None,
+    color: str | None = None,
+    outline_width: float | None = None,
+    outline_color: str | None = None,
+    opacity: float | None = None,
+    position: Position | None = None,
+    margin: float | None = None,
+    offset: Offset | None = None,
+) -> Processor:
+    """Draws a text in a font family that the workers have. Without a size, it is the largest that fits into the box of width and height."""
+    return processor(
+        "text", text=text, font=font, bold=bold, italic=italic, size=size, width=width, height=height, align=align,
+        color=color, outlineWidth=outline_width, outlineColor=outline_color, opacity=opacity, position=position,
+        margin=margin, offset=_point(offset))  # fmt: skip
+
+
+def mask(shape: Shape) -> Processor:
+    """Clips the image to a shape."""
+    return processor("mask", shape=shape)
+
+
+def mask_image(source: Source) -> Processor:
+    """Clips the image by the opacity of another image, or by its luminance if it is opaque."""
+    return processor("mask", source=source)
+
+
+def hue(degrees: float) -> Processor:
+    """Rotates all hues."""
+    return processor("hue", degrees=degrees)
+
+
+def gamma(gamma: float | None = None) -> Processor:
+    """Brightens the midtones (above 1), or darkens them (below 1)."""
+    return processor("gamma", gamma=gamma)
+
+
+def normalize(*, lower: float | None = None, upper: float | None = None) -> Processor:
+    """Stretches the lightness to the full range. `lower` and `upper` are the percentiles that become black and white."""
+    return processor("normalize", lower=lower, upper=upper)
+
+
+def duotone(dark: str, light: str) -> Processor:
+    """Replaces the colors by a gradient between two of them."""
+    return processor("duotone", dark=dark, light=light)
+
+
+def _point(offset: Offset | None) -> dict[str, float] | None:
+    return None if offset is None else {"x": offset[0], "y": offset[1]}
 
 
 def _list(corners: Sequence[Corner] | None) -> list[Corner] | None:

@@ -72,7 +72,7 @@ enum DevCommand: Subcommand {
         // Wrong settings are reported before any server starts.
         var options = try configuration.worker()
         let gatewayOptions = try configuration.gateway()
-        configuration.openFormats()
+        try configuration.prepareImaging()
         let writer = configuration.logWriter()
         let log = Log(level: configuration.options.logLevel, sink: writer)
         defer { writer.shutdown() }

@@ -24,7 +24,7 @@ enum DoctorCommand: Subcommand {
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
         let worker = try configuration.worker()
-        configuration.openFormats()
+        try configuration.prepareImaging()
         let notifiers = configuration.notifier(beside: worker).groups
         async let kafka = KafkaCheck(
             access: KafkaAccess(configuration), group: worker.group, notifiers: notifiers

@@ -127,7 +127,7 @@ enum PlanCommand: Subcommand {
             }
             sample = PictureSample(processorTime: processorTime, sourceSizes: [sourceBytes], resultBytes: resultBytes)
         } else {
-            configuration.openFormats()
+            try configuration.prepareImaging()
             sample = try await PictureSample.measured(arguments[sources], arguments, configuration)
             sample.processorTime = given.0 ?? sample.processorTime
             if let bytes = given.1 { sample.sourceSizes = [bytes] }

@@ -44,7 +44,7 @@ enum RenderCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
-        configuration.openFormats()
+        try configuration.prepareImaging()
         let local: (path: String, source: String)? =
             if let text = arguments[source] { try await SourceArgument.localFile(text) } else { nil }
         let prepared = try await SingleJob.prepare(

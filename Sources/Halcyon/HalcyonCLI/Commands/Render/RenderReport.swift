@@ -40,7 +40,7 @@ struct RenderReport {
         let facts: [String?] = [
             byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor,
             palette,
-            image.thumbhash, image.phash,
+            image.thumbhash, image.phash, image.content?.trimText,
             // With several images, the file name identifies each.
             rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil,
         ]
@@ -62,6 +62,7 @@ struct RenderReport {
             writer.member("frames", image.frames)
             writer.member("blurhash", image.blurhash)
             writer.member("dominantColor", image.dominantColor)
+            writer.member("trim", image.content)
             writer.member("palette", image.palette)
             writer.member("thumbhash", image.thumbhash)
             writer.member("phash", image.phash)

@@ -34,7 +34,7 @@ struct OutcomeReport {
                 let facts: [String?] = [
                     "\(output.width)x\(output.height)", output.format?.rawValue,
                     output.frames.map { "\($0) frames" }, byteText(output.bytes), output.blurhash,
-                    output.dominantColor, palette, output.thumbhash, output.phash, info,
+                    output.dominantColor, palette, output.thumbhash, output.phash, output.trim?.trimText, info,
                     fallback.map { "fallback picture: \($0)" },
                     milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key,
                 ]
@@ -126,6 +126,7 @@ extension JSONWriter {
                     writer.member("frames", output.frames)
                     writer.member("blurhash", output.blurhash)
                     writer.member("dominantColor", output.dominantColor)
+                    writer.member("trim", output.trim)
                     writer.member("palette", output.palette)
                     writer.member("thumbhash", output.thumbhash)
                     writer.member("phash", output.phash)
@@ -181,4 +182,9 @@ final class RetryNotices: Sendable {
             return true
         }
     }
+}
+
+extension PixelRect {
+    /// The part that remained when margins were removed, such as `trimmed to 300x200 at 12,8`.
+    var trimText: String { "trimmed to \(width)x\(height) at \(x),\(y)" }
 }

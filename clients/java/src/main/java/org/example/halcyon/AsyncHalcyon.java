@@ -419,9 +419,9 @@ public final class AsyncHalcyon {
     // Renderings.
 
     private static final List<String> RENDER_PARAMETERS = List.of(
-        "source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay", "sizer",
-        "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless", "effort", "progressive", "stripMetadata",
-        "keepProfile", "frames", "tolerance", "maxAge", "cache", "tenant", "tags", "priority");
+        "source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "position", "cropRect", "trim", "gravity",
+        "sizeForDisplay", "sizer", "upscale", "interpolationQuality", "linearLight", "background", "before", "processors", "format", "quality",
+        "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "tolerance", "maxAge", "cache", "tenant", "tags", "priority");
 
     static Target renderTarget(Job job) {
         Map<String, Object> fields = Json.parseObject(job.toJson());

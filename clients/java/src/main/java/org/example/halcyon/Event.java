@@ -156,6 +156,7 @@ public record Event(String id, String type, String subject, Instant time, String
      * @param frames the number of frames of an animation, or 0
      * @param blurhash the BlurHash, or null
      * @param dominantColor the color as #rrggbb, or null
+     * @param trim the part of the upright source that remained when margins were removed, or null
      * @param palette the most important colors; empty if the job did not ask for them
      * @param thumbhash the ThumbHash in base64, or null
      * @param phash the perceptual hash, or null
@@ -167,12 +168,13 @@ public record Event(String id, String type, String subject, Instant time, String
      */
     public record Variant(
         String key, String name, int width, int height, String format, long bytes, String sha256, int frames, String blurhash,
-        String dominantColor, List<String> palette, String thumbhash, String phash, Map<String, Object> info, Instant expiresAt, String url, String put, String data) {
+        String dominantColor, Rect trim, List<String> palette, String thumbhash, String phash, Map<String, Object> info, Instant expiresAt, String url, String put, String data) {
         static Variant of(Fields fields) {
             return new Variant(
                 fields.text("key"), fields.optionalText("name"), (int) fields.integer("width"), (int) fields.integer("height"),
                 fields.text("format"), fields.integer("bytes"), fields.text("sha256"), (int) fields.integer("frames"),
-                fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.texts("palette"),
+                fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.optional("trim", Rect::of),
+                fields.texts("palette"),
                 fields.optionalText("thumbhash"), fields.optionalText("phash"),
                 fields.has("info") ? fields.object("info", Fields::members) : Map.of(), fields.optionalTime("expiresAt"),
                 fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
@@ -185,6 +187,20 @@ public record Event(String id, String type, String subject, Instant time, String
             } catch (IllegalArgumentException error) {
                 throw new InvalidResponseException("data is not base64", error);
             }
+        }
+    }
+
+    /**
+     * A part of an image, in pixels from its top left corner.
+     *
+     * @param x the left side
+     * @param y the upper side
+     * @param width the width
+     * @param height the height
+     */
+    public record Rect(int x, int y, int width, int height) {
+        static Rect of(Fields fields) {
+            return new Rect((int) fields.integer("x"), (int) fields.integer("y"), (int) fields.integer("width"), (int) fields.integer("height"));
         }
     }
 

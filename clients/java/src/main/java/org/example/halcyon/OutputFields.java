@@ -66,6 +66,11 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         return with("scaleOptions", options);
     }
 
+    /** The position of an image that scaleAspectFit places in a display with another aspect ratio: one of the content modes that do not scale. */
+    public final T position(ContentMode position) {
+        return with("position", position);
+    }
+
     /** The part of the image that is used, from the top left corner, in fractions of its sides. */
     public final T cropRect(double x, double y, double width, double height) {
         return with("cropRect", rectangle(x, y, width, height));
@@ -80,6 +85,24 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
 
     private static Map<String, Object> rectangle(double x, double y, double width, double height) {
         return Json.object("x", x, "y", y, "width", width, "height", height);
+    }
+
+    /** Whether margins of the color of the pixel in the top left corner are removed before the image is sized. */
+    public final T trim(boolean trims) {
+        return with("trim", trims);
+    }
+
+    /**
+     * Removes margins before the image is sized.
+     *
+     * @param tolerance the difference to the background up to which a pixel belongs to the margin, 0 to 254 levels; the default of Halcyon is 10
+     * @param background the CSS color of the margin; null for that of the pixel in the top left corner
+     * @param fuzz the share of the pixels of a row or a column that may differ in a margin, 0 to 0.5
+     */
+    public final T trim(int tolerance, String background, double fuzz) {
+        Map<String, Object> trim = Json.object("tolerance", tolerance, "background", background, "fuzz", fuzz);
+        trim.values().removeIf(value -> value == null);
+        return with("trim", trim);
     }
 
     /** The part that is kept when the image is cropped. */
@@ -107,9 +130,19 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         return with("interpolationQuality", quality);
     }
 
+    /** True to average light, and not its encoding in sRGB, when the image is resized. */
+    public final T linearLight(boolean isLinear) {
+        return with("linearLight", isLinear);
+    }
+
     /** The CSS color of the area that the image does not cover. */
     public final T background(String color) {
         return with("background", color);
+    }
+
+    /** The steps that the image goes through before it is cropped and sized, in this order. */
+    public final T before(Processor... processors) {
+        return with("before", List.of(processors));
     }
 
     /** The steps that the sized image goes through, in this order. */

@@ -7,7 +7,7 @@ import java.util.Map;
 import org.example.halcyon.OutputFields.ContentMode;
 
 /**
- * A step that a sized image goes through. Lengths are in points, and colors are CSS colors.
+ * A step that an image goes through. Lengths are in points, and colors are CSS colors.
  *
  * @param name the name
  * @param parameters the parameters, which are JSON values
@@ -70,6 +70,41 @@ public record Processor(String name, Map<String, ?> parameters) implements JsonV
     /** The same with a background: of roundCorner, rotate. */
     public Processor background(String color) {
         return with("background", color);
+    }
+
+    /** The same with a blend mode: of an overlay with a source, watermark. */
+    public Processor mode(String mode) {
+        return with("mode", mode);
+    }
+
+    /** The same with a scale of its own size: of a watermark without a fraction of the width. */
+    public Processor scale(double scale) {
+        return with("scale", scale);
+    }
+
+    /** The same with a distance from the position, to the right and downward: of watermark, text. */
+    public Processor offset(double x, double y) {
+        return with("offset", Json.object("x", x, "y", y));
+    }
+
+    /** The same at a position: of watermark, text. */
+    public Processor position(ContentMode position) {
+        return with("position", position);
+    }
+
+    /** The same with a distance from the sides: of watermark, text. */
+    public Processor margin(double margin) {
+        return with("margin", margin);
+    }
+
+    /** The same with an opacity, 0 to 1: of watermark, text. */
+    public Processor opacity(double opacity) {
+        return with("opacity", opacity);
+    }
+
+    /** The same with a color: of pad with the fill color, text. */
+    public Processor color(String color) {
+        return with("color", color);
     }
 
     /** Stretches the image to another size. */
@@ -162,6 +197,91 @@ public record Processor(String name, Map<String, ?> parameters) implements JsonV
      */
     public static Processor watermark(Source source, ContentMode position, double margin, Double widthFraction, double opacity, boolean tiled) {
         return of("watermark", "source", source, "position", position, "margin", margin, "widthFraction", widthFraction, "opacity", opacity, "tiled", tiled);
+    }
+
+    /** Enlarges the canvas on all sides. */
+    public static Processor pad(double all) {
+        return of("pad", "all", all);
+    }
+
+    /** Enlarges the canvas on each side. */
+    public static Processor pad(double top, double right, double bottom, double left) {
+        return of("pad", "top", top, "right", right, "bottom", bottom, "left", left);
+    }
+
+    /** The same with another content: of pad. It is color, edge, mirror or blur. */
+    public Processor fill(String fill) {
+        return with("fill", fill);
+    }
+
+    /** Draws a text in a font family that the workers have, in the largest size that fits. */
+    public static Processor text(String text, String font) {
+        return of("text", "text", text, "font", font);
+    }
+
+    /** The same in the bold face: of text. */
+    public Processor bold() {
+        return with("bold", true);
+    }
+
+    /** The same in the italic face: of text. */
+    public Processor italic() {
+        return with("italic", true);
+    }
+
+    /** The same in a font of this size: of text. */
+    public Processor size(double size) {
+        return with("size", size);
+    }
+
+    /** The same in a box of this size: of text. */
+    public Processor box(double width, double height) {
+        return with("width", width).with("height", height);
+    }
+
+    /** The same with lines aligned left, center or right: of text. */
+    public Processor align(String align) {
+        return with("align", align);
+    }
+
+    /** The same with an outline around the glyphs: of text. */
+    public Processor outline(double width, String color) {
+        return with("outlineWidth", width).with("outlineColor", color);
+    }
+
+    /** Clips the image to a shape: circle, ellipse, triangle, diamond, pentagon, hexagon, octagon, star or heart. */
+    public static Processor mask(String shape) {
+        return of("mask", "shape", shape);
+    }
+
+    /** Clips the image by the opacity of another image, or by its luminance if it is opaque. */
+    public static Processor mask(Source source) {
+        return of("mask", "source", source);
+    }
+
+    /** Rotates all hues. */
+    public static Processor hue(double degrees) {
+        return of("hue", "degrees", degrees);
+    }
+
+    /** Brightens the midtones (above 1), or darkens them (below 1). */
+    public static Processor gamma(double gamma) {
+        return of("gamma", "gamma", gamma);
+    }
+
+    /** Stretches the lightness to the full range. */
+    public static Processor normalize() {
+        return of("normalize");
+    }
+
+    /** Stretches the lightness to the full range, between two percentiles. */
+    public static Processor normalize(double lower, double upper) {
+        return of("normalize", "lower", lower, "upper", upper);
+    }
+
+    /** Replaces the colors by a gradient between two of them. */
+    public static Processor duotone(String dark, String light) {
+        return of("duotone", "dark", dark, "light", light);
     }
 
     /** Rotates the image clockwise. */

@@ -280,7 +280,19 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         };
         if (mode.equals("scaleAspectFit") && options.startsWith("fitcropsexcess")) return mode + " cropsExcess";
         if (mode.equals("scaleAspectFill") && options.endsWith("fillleavesexcess")) return mode + " leavesExcess";
-        return mode;
+        String position = text(output, "position", "center");
+        return mode.equals("scaleAspectFit") && !position.equals("center") ? mode + " " + position : mode;
+    }
+
+    /** The detection of margins; null if they are kept. */
+    private static String trim(Map<String, Object> output) {
+        Object given = output.getOrDefault("trim", false);
+        if (given.equals(false)) return null;
+        Map<String, Object> parameters = given.equals(true) ? Map.of() : object(given);
+        String text = Numbers.whole(number(parameters, "tolerance", 10));
+        if (parameters.containsKey("background")) text += " background=" + Colors.canonical(text(parameters, "background", ""));
+        double fuzz = number(parameters, "fuzz", 0);
+        return Numbers.rounded(fuzz) > 0 ? text + " fuzz=" + Numbers.text(fuzz) : text;
     }
 
     /** The part that is kept; null for the middle of what is used. */
@@ -314,14 +326,17 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         Map<String, Object> output = new LinkedHashMap<>(fields);
         if (hasInfo) output.keySet().retainAll(FACTS);
         double scale = Numbers.rounded(number(output, "screenScale", 1));
-        String crop = crop(output), gravity = gravity(output, crop != null), goal = goal(output);
+        String crop = crop(output), trim = trim(output), gravity = gravity(output, crop != null || trim != null), goal = goal(output);
+        for (Object step : list(output, "before")) lines.add("before=" + processor(step, scale));
         if (crop != null) lines.add("crop=" + crop);
+        if (trim != null) lines.add("trim=" + trim);
         lines.add("size=" + size(output, scale));
         if (gravity != null) lines.add("gravity=" + gravity);
         if (goal.equals("display") && !flag(output, "upscale", true)) lines.add("upscale=false");
         if ((goal.equals("width") || goal.equals("height")) && flag(output, "upscale", false)) lines.add("upscale=true");
         String interpolation = text(output, "interpolationQuality", "default");
         if (Set.of("none", "low", "medium").contains(interpolation)) lines.add("interpolation=" + interpolation);
+        if (flag(output, "linearLight", false)) lines.add("linear-light");
         String background = Colors.canonical(text(output, "background", "transparent"));
         if (!background.equals(TRANSPARENT)) lines.add("background=" + background);
         for (Object step : list(output, "processors")) lines.add("processor=" + processor(step, scale));
@@ -370,8 +385,13 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
             }
             case "blur" -> List.of("radius=" + Numbers.text(Numbers.length(number(p, "radius", 0)) * scale));
             case "tint" -> List.of("color=" + Colors.canonical((String) p.get("color")));
-            case "overlay" -> p.containsKey("color") ? List.of("color=" + Colors.canonical((String) p.get("color")), part(p, "fraction", 0.5))
-                : List.of(part(p, "opacity", 1), "source=" + sourceLine(p.get("source")));
+            case "overlay" -> {
+                if (p.containsKey("color")) yield List.of("color=" + Colors.canonical((String) p.get("color")), part(p, "fraction", 0.5));
+                List<String> parts = new ArrayList<>(List.of(part(p, "opacity", 1)));
+                parts.addAll(blendMode(p));
+                parts.add("source=" + sourceLine(p.get("source")));
+                yield parts;
+            }
             case "blend" -> List.of((String) p.get("mode"), part(p, "opacity", 1), "background=" + Colors.canonical((String) p.get("background")));
             case "colorControls" -> List.of(part(p, "brightness", 0), part(p, "contrast", 1), part(p, "saturation", 1), part(p, "exposure", 0));
             case "blackWhite" -> List.of();
@@ -385,12 +405,15 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
             case "sharpen" -> List.of(part(p, "radius", 0.5), part(p, "amount", 1));
             case "pixelate" -> List.of("size=" + Numbers.wholePixels(number(p, "size", 0), scale, 1));
             case "watermark" -> watermark(p, scale);
-            case "rotate" -> {
-                double degrees = number(p, "degrees", 0) % 360;
-                degrees = Numbers.rounded(degrees < 0 ? degrees + 360 : degrees);
-                yield List.of("degrees=" + Numbers.text(degrees < 360 ? degrees : 0), "background=" + Colors.canonical(text(p, "background", "transparent")));
-            }
+            case "rotate" -> List.of(degrees(p), "background=" + Colors.canonical(text(p, "background", "transparent")));
             case "flip" -> List.of(text(p, "direction", "horizontal"));
+            case "pad" -> pad(p, scale);
+            case "text" -> writing(p, scale);
+            case "mask" -> List.of(p.containsKey("shape") ? "shape=" + p.get("shape") : "source=" + sourceLine(p.get("source")));
+            case "hue" -> List.of(degrees(p));
+            case "gamma" -> List.of(part(p, "gamma", 2.2));
+            case "normalize" -> List.of(part(p, "lower", 1), part(p, "upper", 99));
+            case "duotone" -> List.of("dark=" + Colors.canonical((String) p.get("dark")), "light=" + Colors.canonical((String) p.get("light")));
             default -> List.of(compact(given));
         };
     }
@@ -399,10 +422,69 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         List<String> parts = new ArrayList<>(
             List.of(text(p, "position", "bottomRight"), "margin=" + Numbers.wholePixels(number(p, "margin", 0), scale, 0)));
         if (p.containsKey("widthFraction")) parts.add("width=" + Numbers.text(Numbers.length(number(p, "widthFraction", 0))));
+        double factor = number(p, "scale", 1);
+        if (Numbers.rounded(factor) != 1) parts.add("scale=" + Numbers.text(Numbers.length(factor)));
+        parts.addAll(offset(p, scale));
         parts.add(part(p, "opacity", 1));
+        parts.addAll(blendMode(p));
         if (flag(p, "tiled", false)) parts.add("tiled");
         parts.add("source=" + sourceLine(p.get("source")));
         return parts;
+    }
+
+    private static List<String> pad(Map<String, Object> p, double scale) {
+        List<String> parts = new ArrayList<>();
+        for (String side : List.of("top", "right", "bottom", "left"))
+            parts.add(side + "=" + Numbers.wholePixels(number(p, side, number(p, "all", 0)), scale, 0));
+        String fill = text(p, "fill", "color");
+        parts.add(fill.equals("color") ? "color=" + Colors.canonical(text(p, "color", "transparent")) : "fill=" + fill);
+        return parts;
+    }
+
+    /** The parameters of a text. The text itself is last, with backslashes and line feeds escaped. */
+    private static List<String> writing(Map<String, Object> p, double scale) {
+        List<String> parts = new ArrayList<>(
+            List.of(text(p, "position", "center"), "margin=" + Numbers.wholePixels(number(p, "margin", 0), scale, 0)));
+        parts.addAll(offset(p, scale));
+        if (p.containsKey("size")) parts.add("size=" + Numbers.text(Math.max(1, Numbers.rounded(Numbers.length(number(p, "size", 0)) * scale))));
+        for (String side : List.of("width", "height"))
+            if (p.containsKey(side)) parts.add(side + "=" + Numbers.wholePixels(number(p, side, 0), scale, 1));
+        parts.add("align=" + text(p, "align", "left"));
+        parts.add("color=" + Colors.canonical(text(p, "color", "black")));
+        String outline = Numbers.wholePixels(number(p, "outlineWidth", 0), scale, 0);
+        if (!outline.equals("0")) {
+            parts.add("outline=" + outline);
+            parts.add("outlineColor=" + Colors.canonical(text(p, "outlineColor", "white")));
+        }
+        parts.add(part(p, "opacity", 1));
+        for (String face : List.of("bold", "italic")) if (flag(p, face, false)) parts.add(face);
+        parts.add("font=" + p.get("font"));
+        parts.add("text=" + text(p, "text", "").replace("\\", "\\\\").replace("\n", "\\n"));
+        return parts;
+    }
+
+    /** The blend mode, unless it is normal. */
+    private static List<String> blendMode(Map<String, Object> p) {
+        String mode = text(p, "mode", "normal");
+        return mode.equals("normal") ? List.of() : List.of("mode=" + mode);
+    }
+
+    /** The offset in whole pixels, unless it is zero. */
+    private static List<String> offset(Map<String, Object> p, double scale) {
+        Map<String, Object> offset = object(p.getOrDefault("offset", Map.of()));
+        List<String> lengths = List.of("x", "y").stream().map(name -> {
+            double points = number(offset, name, 0);
+            String pixels = Numbers.wholePixels(Math.abs(points), scale, 0);
+            return points < 0 && !pixels.equals("0") ? "-" + pixels : pixels;
+        }).toList();
+        return lengths.equals(List.of("0", "0")) ? List.of() : List.of("offset=" + String.join(",", lengths));
+    }
+
+    /** An angle, 0 up to 360. */
+    private static String degrees(Map<String, Object> p) {
+        double degrees = number(p, "degrees", 0) % 360;
+        degrees = Numbers.rounded(degrees < 0 ? degrees + 360 : degrees);
+        return "degrees=" + Numbers.text(degrees < 360 ? degrees : 0);
     }
 
     private static String part(Map<String, Object> p, String name, double standard) {

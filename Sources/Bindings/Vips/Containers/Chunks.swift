@@ -1,3 +1,54 @@
+/// The chunks of a PNG file (W3C PNG, section 5).
+enum PNGChunks {
+    /// The file without compressed text (zTXt and compressed iTXt) beyond the first 16 KiB of it. Bytes that are not a
+    /// PNG are returned unchanged, and so is everything after a damaged chunk.
+    ///
+    /// libpng decompresses such text into memory as soon as it reads it, up to 8 MB per chunk and 1000 chunks. A file
+    /// of 700 KB would take gigabytes before its header is known. 16 KiB expand to at most 17 MB, because the maximum
+    /// compression ratio of deflate is 1032. Uncompressed text is not longer than the file, and stays.
+    static func withoutCompressedText(_ file: [UInt8]) -> [UInt8] {
+        guard file.starts(with: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) else { return file }
+        var kept: [Range<Int>] = []
+        var position = 8
+        var start = 0
+        var room = 16 << 10
+        while position + 12 <= file.count {
+            let length = file[position..<position + 4].reduce(0) { $0 << 8 | Int($1) }
+            let end = position + 12 + length
+            guard end <= file.count else { break }
+            if isCompressedText(file[position + 4..<end - 4]) {
+                room -= length
+                if room < 0 {
+                    kept.append(start..<position)
+                    start = end
+                }
+            }
+            position = end
+        }
+        guard start > 0 else { return file }
+        return (kept + [start..<file.count]).reduce(into: []) { $0 += file[$1] }
+    }
+
+    /// True if the file ends before its last chunk does.
+    static func isTruncated(_ file: [UInt8]) -> Bool {
+        var position = 8
+        while position + 12 <= file.count {
+            if file[position + 4..<position + 8].elementsEqual("IEND".utf8) { return false }
+            position += 12 + file[position..<position + 4].reduce(0) { $0 << 8 | Int($1) }
+        }
+        return true
+    }
+
+    /// True if a chunk, given by its type and data, is compressed text.
+    private static func isCompressedText(_ chunk: ArraySlice<UInt8>) -> Bool {
+        let data = chunk.dropFirst(4)
+        if chunk.starts(with: "zTXt".utf8) { return true }
+        guard chunk.starts(with: "iTXt".utf8), let zero = data.firstIndex(of: 0) else { return false }
+        // The flag follows the keyword.
+        return data.dropFirst(zero + 1 - data.startIndex).first ?? 0 != 0
+    }
+}
+
 /// The chunks of a WebP file (RFC 9649, section 2).
 enum WebPChunks {
     /// The file without the metadata that the policy excludes. libvips before 8.14.2 writes EXIF, XMP and the profile

@@ -83,3 +83,35 @@ extension Image {
         return try cropped(part.x, part.y, part.width, part.height)
     }
 }
+
+extension Image {
+    /// Adds an area on each side.
+    func padded(_ pad: Pad, _ quality: InterpolationQuality) throws(VipsError) -> Image {
+        guard !pad.isEmpty else { return self }
+        let canvas = Processor.pad(pad).size(of: size)
+        func extended(_ image: Image, _ extend: String, _ background: [Double] = []) throws(VipsError) -> Image {
+            var arguments: Operation.Arguments = [
+                "x": .int(pad.left), "y": .int(pad.top), "width": .int(canvas.width), "height": .int(canvas.height),
+                "extend": .string(extend),
+            ]
+            if !background.isEmpty { arguments["background"] = .doubles(background) }
+            return try image.calling("embed", arguments)
+        }
+        switch pad.fill {
+        case .edge: return try extended(self, "copy")
+        case .mirror: return try extended(self, "mirror")
+        case .color:
+            let picture = try ready(for: pad.color)
+            let base = pad.color.isOpaque ? picture : try picture.withAlpha()
+            return try extended(base, "background", base.samples(of: pad.color))
+        case .blur:
+            let covering = ResizeMode.aspectFill.size(of: size, into: canvas)
+            let part = covering.part(canvas, anchor: .center)
+            let around = try scaled(to: covering, quality).cropped(part.x, part.y, part.width, part.height)
+                .blurred(radius: Double(max(canvas.width, canvas.height)) / 50)
+            return try Operation.call(
+                "insert", ["main": .image(around), "sub": .image(self), "x": .int(pad.left), "y": .int(pad.top)]
+            ).image()
+        }
+    }
+}

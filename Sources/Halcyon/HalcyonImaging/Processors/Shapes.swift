@@ -145,3 +145,104 @@ extension Image {
         return try bordered.masked(by: edge.mask())
     }
 }
+
+extension Mask.Shape {
+    /// Returns the coverage of each pixel of an image, 0 to 255, as one band.
+    func mask(of size: PixelSize) throws(VipsError) -> Image {
+        let (width, height) = (Double(size.width), Double(size.height))
+        let side = min(width, height)
+        let outline = outline.map { point in
+            self == .circle
+                ? (x: (width - side) / 2 + point.x * side, y: (height - side) / 2 + point.y * side)
+                : (x: point.x * width, y: point.y * height)
+        }
+        return try Image(
+            pixels: Self.coverage(of: outline, size), width: size.width, height: size.height, bands: 1)
+    }
+
+    /// The corners of the shape, which touches all sides of the unit square.
+    private var outline: [(x: Double, y: Double)] {
+        switch self {
+        case .circle, .ellipse: Self.polygon(360)
+        case .triangle: [(0.5, 0), (1, 1), (0, 1)]
+        case .diamond: Self.polygon(4)
+        case .pentagon: Self.fitted(Self.polygon(5))
+        case .hexagon: Self.fitted(Self.polygon(6))
+        // Flat sides at the top and at the bottom.
+        case .octagon: Self.fitted(Self.polygon(8, turned: .pi / 8))
+        case .star:
+            // The inner radius is that of a pentagram.
+            Self.fitted(
+                (0..<10).map { index in
+                    let radius = index.isMultiple(of: 2) ? 0.5 : 0.5 * 0.381_966
+                    let angle = Double(index) * .pi / 5
+                    return (x: 0.5 + radius * sin(angle), y: 0.5 - radius * cos(angle))
+                })
+        case .heart:
+            // x = 16 sin³ t, y = 13 cos t − 5 cos 2t − 2 cos 3t − cos 4t (mathworld.wolfram.com/HeartCurve.html)
+            Self.fitted(
+                (0..<360).map { index in
+                    let angle = Double(index) * .pi / 180
+                    let sine = sin(angle)
+                    return (
+                        x: 16 * sine * sine * sine,
+                        y: -(13 * cos(angle) - 5 * cos(2 * angle) - 2 * cos(3 * angle) - cos(4 * angle))
+                    )
+                })
+        }
+    }
+
+    /// Returns the corners of a regular polygon in the unit square. The first is at the top.
+    private static func polygon(_ corners: Int, turned: Double = 0) -> [(x: Double, y: Double)] {
+        (0..<corners).map { index in
+            let angle = Double(index) * 2 * .pi / Double(corners) + turned
+            return (x: 0.5 + 0.5 * sin(angle), y: 0.5 - 0.5 * cos(angle))
+        }
+    }
+
+    /// Stretches corners to the unit square.
+    private static func fitted(_ corners: [(x: Double, y: Double)]) -> [(x: Double, y: Double)] {
+        let (across, down) = (corners.map(\.x), corners.map(\.y))
+        let (left, right) = (across.min() ?? 0, across.max() ?? 1)
+        let (top, bottom) = (down.min() ?? 0, down.max() ?? 1)
+        return corners.map { (x: ($0.x - left) / (right - left), y: ($0.y - top) / (bottom - top)) }
+    }
+
+    /// Returns the share of each pixel inside a polygon: exact along rows, and averaged over eight lines of each row.
+    private static func coverage(of corners: [(x: Double, y: Double)], _ size: PixelSize) -> [UInt8] {
+        let lines = 8
+        var samples = [UInt8](repeating: 0, count: size.pixels)
+        var shares = [Double](repeating: 0, count: size.width)
+        let edges = zip(corners, corners.dropFirst() + corners.prefix(1))
+        for row in 0..<size.height {
+            for share in shares.indices { shares[share] = 0 }
+            for line in 0..<lines {
+                let y = Double(row) + (Double(line) + 0.5) / Double(lines)
+                var crossings: [Double] = []
+                for (start, end) in edges where (start.y <= y) != (end.y <= y) {
+                    crossings.append(start.x + (y - start.y) / (end.y - start.y) * (end.x - start.x))
+                }
+                crossings.sort()
+                for index in stride(from: 0, to: crossings.count - 1, by: 2) {
+                    let (left, right) = (max(crossings[index], 0), min(crossings[index + 1], Double(size.width)))
+                    guard left < right else { continue }
+                    for column in Int(left)..<min(size.width, Int(right.rounded(.up))) {
+                        shares[column] += min(right, Double(column + 1)) - max(left, Double(column))
+                    }
+                }
+            }
+            for column in 0..<size.width {
+                samples[row * size.width + column] = UInt8((shares[column] * 255 / Double(lines)).rounded())
+            }
+        }
+        return samples
+    }
+}
+
+extension Image {
+    /// Returns the opacity of the image, or its luminance if it is opaque, as one band of 8 bits.
+    func asMask() throws(VipsError) -> Image {
+        if hasAlpha { return try alpha() }
+        return channels < 3 ? self : try calling("colourspace", ["space": "b-w"])
+    }
+}
