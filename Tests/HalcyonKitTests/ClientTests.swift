@@ -77,6 +77,22 @@ extension ClusterTests {
             #expect(try await size(of: image.data) == "120x80")
         }
 
+        @Test func readsFactsAboutASource() async throws {
+            let client = cluster.client
+            var job = ImageJob(cluster.url("coffee.jpg"), ImageJob.Output())
+            (job.output.phash, job.output.thumbhash) = (true, true)
+            let facts = try await client.info(job)
+            #expect(facts.format == "jpeg" && facts.bytes > 0 && facts.width > facts.height && facts.phash?.count == 16)
+            // The same facts in an event, from the same result.
+            job.output.info = ImageJob.InfoOptions()
+            let image = try await client.image(for: job)
+            #expect(image.variant.info == facts && image.variant.format.rawValue == "json")
+            job.output.info = ImageJob.InfoOptions(location: true)
+            #expect(try await client.info(job).location == nil, "it has none")
+            job.output.width = 9
+            await #expect(throws: HalcyonError.self) { try await client.info(job) }
+        }
+
         @Test func returnsAllVariants() async throws {
             let variants = [
                 ImageJob.Output(width: 60, height: 60), ImageJob.Output(width: 30, height: 20, format: .webp),

@@ -251,7 +251,7 @@ import Testing
 
                 """)
         let facts = try await Executable.run(["key", "https://example.org/", "--info", "--phash", "--text"]).expect(0)
-        #expect(facts.output.hasSuffix("size=natural\nphash\ninfo\n\n"))
+        #expect(facts.output.hasSuffix("size=natural\nphash\ninfo\n"))
         let sizer = try await Executable.run([
             "key", "https://example.org/", "--sizer", "aspectScaleDownByHeight=60", "--text",
         ])

@@ -457,8 +457,8 @@ final class Conformance {
         equal(verify(variant, HALCYON.download(variant.url())), 62);
         // The gateway no longer has the result.
         Event.Variant lost = new Event.Variant(
-            NO_KEY, null, variant.width(), variant.height(), variant.format(), variant.bytes(), variant.sha256(), 0, null, null, null, null,
-            variant.url(), null, null);
+            NO_KEY, null, variant.width(), variant.height(), variant.format(), variant.bytes(), variant.sha256(), 0, null, null, null, List.of(), null,
+            null, Map.of(), null, variant.url(), null, null);
         equal(verify(lost, HALCYON.imageData(lost)), 62);
     }
 
