@@ -35,17 +35,23 @@ extension RenderBenchmark {
                     + decimal(alike.reduce(0, +) / Double(alike.count), 4).column(9, right: true)
                     + decimal(alike[alike.count / 20], 4).column(9, right: true))
         }
-        for (name, output) in searches {
-            let start = processorTime()
-            let work = try await fixture.render(photographs, parts.map { part($0, output) })
-            let seconds = processorTime() - start
-            let encodings = work.images.reduce(0) { $0 + ($1.encoding?.encodings ?? 1) }
-            try report(name, seconds, encodings, work.images.map(\.body))
-            let formats = Dictionary(grouping: work.images, by: \.format.rawValue).mapValues(\.count)
-            if formats.count > 1 {
-                say("  " + formats.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
+        func render(_ settings: [(String, OutputOptions)]) async throws {
+            for (name, output) in settings {
+                let start = processorTime()
+                let work = try await fixture.render(photographs, parts.map { part($0, output) })
+                let seconds = processorTime() - start
+                let encodings = work.images.reduce(0) { $0 + ($1.encoding?.encodings ?? 1) }
+                try report(name, seconds, encodings, work.images.map(\.body))
+                let formats = Dictionary(grouping: work.images, by: \.format.rawValue).mapValues(\.count)
+                if formats.count > 1 {
+                    say(
+                        "  "
+                            + formats.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+                    )
+                }
             }
         }
+        try await render(fixedSettings)
         let sources = try await fixture.render(
             photographs, parts.map { part($0, OutputOptions(format: .png, effort: 0)) }
         ).images
@@ -58,6 +64,7 @@ extension RenderBenchmark {
             encodings += found.encodings
         }
         try report("imgproxy's autoquality (JPEG)", processorTime() - start, encodings, files)
+        try await render(searches)
     }
 
     private static func part(_ crop: CropRect, _ output: OutputOptions) -> Variant {
@@ -67,7 +74,7 @@ extension RenderBenchmark {
     }
 
     /// The search that imgproxy documents for the method `dssim` with its defaults: a quality from 70 to 80 with a DSSIM
-    /// of 0.02, by bisection, that ends within 0.001 of it (https://docs.imgproxy.net/usage/processing#autoquality).
+    /// of 0.02, by bisection, that ends within 0.001 of it (https://docs.imgproxy.net/autoquality).
     /// Its own program is not part of the comparison, so that only bytes and similarity can be compared, not CPU time.
     private static func autoquality(_ image: Image, _ original: [UInt8]) throws -> (file: [UInt8], encodings: Int) {
         var (low, high, encodings) = (70, 80, 0)
@@ -83,16 +90,19 @@ extension RenderBenchmark {
         return (file, encodings)
     }
 
-    private static let searches: [(String, OutputOptions)] = [
+    private static let fixedSettings: [(String, OutputOptions)] = [
         ("JPEG 80", OutputOptions(format: .jpeg)),
         ("WebP 80", OutputOptions(format: .webp)),
         ("AVIF 50", OutputOptions(format: .avif)),
+    ]
+
+    private static let searches: [(String, OutputOptions)] = [
         ("JPEG, target 0.98", OutputOptions(format: .jpeg, similarity: 0.98)),
         ("JPEG, target 0.96", OutputOptions(format: .jpeg, similarity: 0.96)),
         ("WebP, target 0.98", OutputOptions(format: .webp, similarity: 0.98)),
         ("best, target 0.98", OutputOptions(choosesFormat: true)),
         ("JPEG, at most 60 kB", OutputOptions(format: .jpeg, maximumBytes: 60_000)),
-        ("WebP, at most 40 kB", OutputOptions(format: .webp, maximumBytes: 40_000)),
+        ("WebP, at most 40 kB, resizing", OutputOptions(format: .webp, maximumBytes: 40_000, allowsResizing: true)),
         ("JPEG, at most 20 kB, resizing", OutputOptions(format: .jpeg, maximumBytes: 20_000, allowsResizing: true)),
     ]
 }
