@@ -136,8 +136,8 @@ public struct Renderer: Sendable {
         return RenderedImage(
             body: body, format: output.format, size: picture.size,
             frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(body).description,
-            blurhash: findings.blurhash, dominantColor: findings.dominantColor, palette: findings.palette,
-            thumbhash: findings.thumbhash, phash: findings.phash, content: content)
+            blurhash: findings.blurhash, dominantColor: findings.dominantColor, content: content,
+            palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash)
     }
 
     /// Returns the facts about a source as a file.
