@@ -158,6 +158,29 @@ def flatten(image, hexadecimal):
     return Image.alpha_composite(Image.new("RGBA", image.size, f"#{hexadecimal}"), image).convert("RGB")
 
 
+def trim(image, tolerance):
+    """Removes rows and columns whose pixels all differ from that in the top left corner by at most the tolerance."""
+    samples = numpy.asarray(image).astype(int)
+    differs = (abs(samples - samples[0, 0]) > int(tolerance)).any(axis=-1)
+    columns, rows = numpy.where(differs.any(axis=0))[0], numpy.where(differs.any(axis=1))[0]
+    return image.crop((columns[0], rows[0], columns[-1] + 1, rows[-1] + 1))
+
+
+def extend(image, top, right, bottom, left):
+    canvas = Image.new("RGBA", (image.width + int(left) + int(right), image.height + int(top) + int(bottom)))
+    canvas.paste(image.convert("RGBA"), (int(left), int(top)))
+    return canvas
+
+
+def hue(image, degrees):
+    """hue-rotate() of CSS."""
+    c, s = math.cos(math.radians(float(degrees))), math.sin(math.radians(float(degrees)))
+    weights = numpy.array([0.213, 0.715, 0.072])
+    turned = numpy.array([[-0.213, -0.715, 0.928], [0.143, 0.140, -0.283], [-0.787, 0.715, 0.072]])
+    matrix = weights + c * (numpy.eye(3) - weights) + s * turned
+    return mapped(image, lambda samples: samples @ matrix.T)
+
+
 def corners(image, radius, hexadecimal):
     scale = 8
     mask = Image.new("L", (image.width * scale, image.height * scale))
@@ -190,7 +213,7 @@ STEPS = {
     "original": lambda image: image, "fit": fit, "cover": cover, "fill": fill, "fillsmall": fill_small, "filldown": fill_down, "pad": pad,
     "stretch": stretch, "stretchdown": stretch_down, "crop": crop, "cropfrac": crop_fraction, "anchor": anchor, "rotate": rotate,
     "flip": flip, "blur": blur, "pixelate": pixelate, "saturation": saturation, "color": color, "flatten": flatten, "corners": corners,
-    "watermark": watermark, "tiles": tiles,
+    "watermark": watermark, "tiles": tiles, "trim": trim, "extend": extend, "hue": hue,
     "brightness": lambda image, amount: mapped(image, lambda samples: samples + float(amount)),
     "contrast": lambda image, amount: mapped(image, lambda samples: 0.5 + float(amount) * (samples - 0.5)),
 }

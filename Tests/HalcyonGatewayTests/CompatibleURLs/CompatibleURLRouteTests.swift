@@ -61,9 +61,9 @@ import Testing
             let image = try await client.send(
                 .get, "/_/w:60/plain/\(origin.url("/missing"))", headers: ["Accept": "image/*"])
             #expect(image.status == 404 && image.headers["Content-Type"] == "image/svg+xml")
-            let unsupported = try await client.send(.get, "/_/t:10/plain/\(origin.url("/a"))")
+            let unsupported = try await client.send(.get, "/_/mw:10/plain/\(origin.url("/a"))")
             #expect(unsupported.status == 400)
-            #expect((unsupported.json["detail"] as? String)?.contains("t:10") == true)
+            #expect((unsupported.json["detail"] as? String)?.contains("mw:10") == true)
             let expired = try await client.send(.get, "/_/exp:1000/w:60/plain/\(origin.url("/a"))")
             #expect(expired.status == 410 && origin.requests.allSatisfy { $0.path == "/missing" })
             #expect(try await client.send(.post, "/_/w:60/plain/\(origin.url("/a"))").status == 405)

@@ -149,6 +149,9 @@ struct ImgproxySettings {
     private var (brightness, contrast, saturation) = (0.0, 1.0, 1.0)
     private var overlay: (opacity: Double, color: CSSColor) = (0, .black)
     private var (blur, sharpen, pixelate) = (0.0, 0.0, 0.0)
+    private var trim: (option: URLOption, parameters: [(String, any CompatibleValue)])?
+    /// The lengths that are added to the top, right, bottom and left side.
+    private var padding = [0.0, 0, 0, 0]
     private var watermark: URLOption?
     private var watermarkURL: String?
     private var fileName: String?
@@ -223,15 +226,39 @@ struct ImgproxySettings {
         case "auto_rotate", "ar": if try !flag(option) { throw option.unsupported("images are always auto-rotated") }
         case "page", "pg", "dpi", "min-width", "min_width", "mw", "min-height", "min_height", "mh":
             if try option.whole(0, in: 0...Int.max) ?? 0 != 0 { throw option.unsupported() }
+        case "trim", "t": try setTrim(option)
         case "padding", "pd":
-            for index in 0..<option.count where try option.number(index, in: 0...CompatibleJob.longestSide) ?? 0 > 0 {
-                throw option.unsupported()
+            try option.allow(0...4)
+            // As in CSS, a missing side is that opposite of it.
+            let sides = try (0..<4).map { index throws(Problem) in
+                try option.number(index, in: 0...CompatibleJob.longestSide)
             }
+            let top = sides[0] ?? 0
+            let right = sides[1] ?? top
+            padding = [top, right, sides[2] ?? top, sides[3] ?? right]
         case "max_src_resolution", "msr", "max_src_file_size", "msfs", "max_animation_frames", "maf",
             "max_animation_frame_resolution", "mafr", "max_result_dimension", "mrd":
             throw option.unsupported("the limits of Halcyon are settings of its workers")
         default: throw option.unsupported()
         }
+    }
+
+    /// Applies `THRESHOLD:COLOR:EQUAL_HORIZONTALLY:EQUAL_VERTICALLY`.
+    private mutating func setTrim(_ option: URLOption) throws(Problem) {
+        try option.allow(0...4)
+        guard let threshold = try option.number(0, in: 0...254) else {
+            trim = nil
+            return
+        }
+        for index in 2..<4 where option[index] != nil {
+            if try flag(option, index) { throw option.unsupported("each margin is removed as far as it reaches") }
+        }
+        var parameters: [(String, any CompatibleValue)] = [("tolerance", threshold.rounded())]
+        if let text = option[1] {
+            guard let color = URLOption.color(hexadecimal: text) else { throw option.invalid("a color such as ffffff") }
+            parameters.append(("background", color.hexadecimal))
+        }
+        trim = (option, parameters)
     }
 
     // MARK: Size
@@ -562,6 +589,12 @@ struct ImgproxySettings {
         if let preset { job.fields.set("preset", preset) }
         try setBox(&job)
         try setCrop(&job)
+        if let trim {
+            switch job.crop {
+            case .fractions, .pixels: throw trim.option.unsupported("margins cannot be removed before a crop")
+            case .anchored, nil: job.fields["trim"] = CompatibleJob.object(trim.parameters)
+            }
+        }
         addEffects(&job)
         if let watermark { try add(watermark, to: &job, source: watermarkURL ?? options.watermark) }
         do throws(Unmapped) {
@@ -655,6 +688,11 @@ struct ImgproxySettings {
         if pixelate > 1 { job.process("pixelate", [("size", pixelate)]) }
         if overlay.opacity > 0 {
             job.process("overlay", [("color", overlay.color.hexadecimal), ("fraction", 1 - overlay.opacity)])
+        }
+        if padding != [0, 0, 0, 0] {
+            let lengths = padding.map { ($0 * dpr).rounded() }
+            job.process(
+                "pad", [("top", lengths[0]), ("right", lengths[1]), ("bottom", lengths[2]), ("left", lengths[3])])
         }
         if var background {
             background.alpha = UInt8((backgroundAlpha * 255).rounded())

@@ -77,6 +77,8 @@ struct ThumborParts {
 
     /// The manual crop, in pixels or fractions.
     private(set) var crop: (left: Double, top: Double, right: Double, bottom: Double)?
+    /// The tolerance with which margins are removed first, in levels of 255; nil to keep them.
+    private(set) var trim: Double?
     private(set) var fitsIn = false
     private(set) var isFull = false
     private(set) var isAdaptive = false
@@ -94,9 +96,10 @@ struct ThumborParts {
 
     /// Parses the parts up to the filters, in their fixed order.
     mutating func parse() throws(Problem) {
-        for name in ["debug", "meta", "trim"] {
-            let isTrim = name == "trim" && next?.hasPrefix("trim:") == true
-            if next == name[...] || isTrim { throw part(next ?? "").unsupported() }
+        for name in ["debug", "meta"] where next == name[...] { throw part(name[...]).unsupported() }
+        if let segment = next, segment == "trim" || segment.hasPrefix("trim:") {
+            trim = try tolerance(segment)
+            skip()
         }
         if let segment = next, let edges = numbers(segment, [":", "x"]) {
             crop = (edges[0], edges[1], edges[2], edges[3])
@@ -140,6 +143,24 @@ struct ThumborParts {
 
     private func part(_ text: Substring) -> URLOption {
         URLOption(grammar: grammar, name: String(text), arguments: [], text: String(text))
+    }
+
+    /// Parses `trim:CORNER:TOLERANCE`, of which both are optional. The tolerance is a distance of colors.
+    private func tolerance(_ text: Substring) throws(Problem) -> Double {
+        var tolerance = dialect == .imagor ? 1.0 : 0
+        for argument in text.split(separator: ":", omittingEmptySubsequences: false).dropFirst() {
+            switch argument {
+            case "top-left": break
+            case "bottom-right":
+                throw part(text).unsupported("the background is that of the corner at the top left")
+            default:
+                guard let number = number(argument), number <= 442 else {
+                    throw part(text).invalid("a tolerance from 0 to 442")
+                }
+                tolerance = min(number, 254)
+            }
+        }
+        return tolerance
     }
 
     /// Parses `AxB:CxD`; nil for other texts.
@@ -392,7 +413,8 @@ struct ThumborSettings {
             for index in 0..<3 where try filter.number(index, in: -100...100) ?? 0 != 0 { throw filter.unsupported() }
         case "hue" where isImagor:
             try filter.allow(1...1)
-            guard try filter.whole(0, in: -3600...3600) ?? 0 == 0 else { throw filter.unsupported() }
+            let angle = try filter.whole(0, in: -3600...3600) ?? 0
+            if angle % 360 != 0 { job.process("hue", [("degrees", Double((angle % 360 + 360) % 360))]) }
         case "fill": try setFill(filter)
         case "background_color":
             try filter.allow(1...1)
@@ -586,7 +608,13 @@ struct ThumborSettings {
         var job = job
         job.fields.set("source", source)
         (job.width, job.height) = (parts.width * proportion, parts.height * proportion)
+        if let tolerance = parts.trim {
+            job.fields["trim"] = CompatibleJob.object([("tolerance", tolerance.rounded())])
+        }
         if let crop = parts.crop, crop.right > crop.left, crop.bottom > crop.top {
+            guard parts.trim == nil else {
+                throw Problem(.badRequest, "\(parts.grammar): trim cannot be combined with a crop after it")
+            }
             let (width, height) = (crop.right - crop.left, crop.bottom - crop.top)
             let isFraction = isImagor && crop.left < 1 && crop.top < 1 && crop.right <= 1 && crop.bottom <= 1
             job.crop =

@@ -106,7 +106,7 @@ enum InfoCommand: Subcommand {
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
         let configuration = try Configuration(arguments)
-        configuration.openFormats()
+        try configuration.prepareImaging()
         let local = try await SourceArgument.localFile(arguments[source])
         var draft = try SizingOptions.facts.draft(from: arguments)
         if draft["info"] == nil { draft.set("info", true) }
