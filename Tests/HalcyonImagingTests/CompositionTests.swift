@@ -211,6 +211,19 @@ import Vips
         }
     }
 
+    @Test(
+        arguments: [BlendMode.normal, .multiply, .luminosity], [PixelOffset(x: -500, y: 0), PixelOffset(x: 0, y: 77)])
+    func watermarksAndTextsMayLieBesideThePicture(_ mode: BlendMode, _ offset: PixelOffset) async throws {
+        Fonts.use(folder: "/usr/share/fonts")
+        let picture = Bitmap([90, 120, 200], width: 60, height: 40)
+        let mark = Watermark(source: GoldenCase.mark, position: .center, offset: offset, mode: mode)
+        let assets = [GoldenCase.mark: try await onRenderThread { try GoldenTests.mark() }]
+        #expect(try await applied(.watermark(mark), to: picture, assets: assets).bytes == picture.bytes)
+        var text = Self.text("a", size: 20)
+        text.offset = offset
+        #expect(try await applied(.text(text), to: picture).bytes == picture.bytes)
+    }
+
     @Test func aFolderWithoutFontsIsReported() {
         #expect(!Fonts.use(folder: "/nonexistent/fonts"))
     }

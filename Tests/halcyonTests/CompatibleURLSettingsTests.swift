@@ -53,7 +53,7 @@ import Testing
         (["imagor.signerTruncate": "5"], "gateway.urls.imagor.signerTruncate: expected 0 or at least 20"),
         (["imgproxy.formatQuality": "webp=200"], "gateway.urls.imgproxy.formatQuality: expected formats"),
         (["imagor.prefix": "/v1", "imagor.allowUnsigned": "true"], "gateway.urls.imagor.prefix: expected / or a path"),
-        (["imgproxy.presets.a": "trim:1"], "gateway.urls.imgproxy.presets.a: imgproxy: trim:1 is not supported"),
+        (["imgproxy.presets.a": "mw:1"], "gateway.urls.imgproxy.presets.a: imgproxy: mw:1 is not supported"),
         (["thumbor.baseURL": "/images"], "gateway.urls.thumbor.baseURL: expected a URL"),
     ])
     func rejectsInvalidSettings(_ settings: [String: String], _ message: String) {

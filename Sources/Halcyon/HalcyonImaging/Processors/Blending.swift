@@ -101,14 +101,14 @@ extension Image {
     ///
     /// - Parameter layer: An image with alpha, whose corner is at `x` and `y` of this image.
     func under(_ layer: Image, x: Int = 0, y: Int = 0, by mode: BlendMode) throws(VipsError) -> Image {
-        guard mode != .normal else { return try under(layer, x: x, y: y) }
-        let part = try withAlpha().calling(
-            "embed",
-            [
-                "x": .int(-x), "y": .int(-y), "width": .int(layer.width), "height": .int(layer.height),
-                "extend": "black",
-            ])
-        return try under(part.mixing(layer, by: mode), x: x, y: y)
+        let (left, top) = (max(0, x), max(0, y))
+        let (right, bottom) = (min(width, x + layer.width), min(height, y + layer.height))
+        // A layer beside the image changes nothing.
+        guard left < right, top < bottom else { return self }
+        let visible = try layer.cropped(left - x, top - y, right - left, bottom - top)
+        guard mode != .normal else { return try under(visible, x: left, y: top) }
+        let covered = try cropped(left, top, right - left, bottom - top).withAlpha()
+        return try under(covered.mixing(visible, by: mode), x: left, y: top)
     }
 
     /// Returns the layer with its colors mixed with those of this image, weighted by the opacity of this image: the

@@ -26,7 +26,7 @@ extension Image {
         let text = try layers.dropFirst().reduce(layers[0]) { below, layer in try below.under(layer) }
             .fading(to: overlay.opacity)
         let place = room.placing(text.size, at: overlay.position)
-        return try under(text, x: place.x + overlay.offset.x, y: place.y + overlay.offset.y)
+        return try under(text, x: place.x + overlay.offset.x, y: place.y + overlay.offset.y, by: .normal)
     }
 
     /// Returns an image of one color, whose opacity is this band.
