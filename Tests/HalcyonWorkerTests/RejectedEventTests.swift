@@ -23,6 +23,15 @@ import Testing
             // Once a topic has an ACL, everything that no ACL allows is denied.
             try await kafka.acl(["--add", "--allow-principal", "User:*"], topics.events)
             try await kafka.acl(["--add", "--deny-principal", "User:ANONYMOUS", "--operation", "Write"], topics.events)
+            // Brokers apply ACLs a moment after they have accepted them.
+            try await until("writing is denied") {
+                do {
+                    _ = try await producer.send(ProducerRecord(topic: topics.events, value: Array("{}".utf8)))
+                    return false
+                } catch {
+                    return true
+                }
+            }
             for id in 0..<3 {
                 let job = #"{"id":"\#(id)","source":"\#(origin.url("/\(id)"))","width":64,"height":64}"#
                 try await producer.send(ProducerRecord(topic: topics.jobs(.normal), value: Array(job.utf8)))
