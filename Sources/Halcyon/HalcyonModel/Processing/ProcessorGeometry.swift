@@ -94,8 +94,10 @@ extension PixelSize {
 }
 
 extension PixelRect {
-    /// Returns the rectangle of something of `size` inside this one.
-    /// - Parameter position: One of the nine unscaled content modes.
+    /// Returns the rectangle of something inside this one.
+    /// - Parameters:
+    ///   - size: The size of that in pixels.
+    ///   - position: One of the nine unscaled content modes.
     public func placing(_ size: PixelSize, at position: ContentMode) -> PixelRect {
         let (across, down) = position.alignment ?? (.middle, .middle)
         return PixelRect(
