@@ -64,8 +64,10 @@ import Testing
     @Test(arguments: StorageKind.allCases) func removesMoreThanAPage(_ kind: StorageKind) async throws {
         try await with(kind) { storage in
             let count = pageSize + 5
+            // rclone answers 500 if several writes create a folder at the same time.
+            try await storage.write(.marker(), as: "x/0", isDurable: true)
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for part in 0..<8 {
+                for part in 1...8 {
                     group.addTask {
                         for number in stride(from: part, to: count, by: 8) {
                             try await storage.write(.marker(), as: "x/\(number)", isDurable: true)
