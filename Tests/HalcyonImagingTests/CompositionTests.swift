@@ -31,8 +31,8 @@ import Vips
     @Test func trimsMarginsAndReportsTheRest() async throws {
         let source = try await Self.framed(Self.size, Self.content, [240, 240, 240], [10, 60, 200])
         let image = try await render(source, Self.natural())
-        #expect(image.size == Self.content.size && image.content == Self.content)
-        #expect(try await render(source, Self.natural(trim: nil)).content == nil)
+        #expect(image.size == Self.content.size && image.trim == Self.content)
+        #expect(try await render(source, Self.natural(trim: nil)).trim == nil)
         // The aspect ratio is that of the content.
         var wide = Self.natural()
         wide.sizing.goal = .sizer(.aspectScaleDownByWidth(20))
@@ -40,7 +40,7 @@ import Vips
         // Nothing but background.
         let white = try await Self.framed(Self.size, PixelRect(x: 0, y: 0, width: 1, height: 1), [9, 9, 9], [9, 9, 9])
         let whole = try await render(white, Self.natural())
-        #expect(whole.size == Self.size && whole.content == PixelRect(Self.size))
+        #expect(whole.size == Self.size && whole.trim == PixelRect(Self.size))
     }
 
     @Test func toleratesTheGivenDistance() async throws {
@@ -58,13 +58,13 @@ import Vips
         let turned = withEXIF(source, orientation: orientation)
         let upright = Orientation(exif: Int(orientation)).upright(Self.size)
         let image = try await render(turned, Self.natural(trim: Trim(tolerance: 60)))
-        let content = try #require(image.content)
+        let content = try #require(image.trim)
         #expect(Orientation(exif: Int(orientation)).stored(content, in: upright) == Self.content)
         #expect(image.size == content.size)
         var cropped = Self.natural(trim: Trim(tolerance: 60))
         cropped.sizing.cropRect = CropRect(x: 0.5, y: 0, width: 0.5, height: 1)
         let half = try await render(turned, cropped)
-        #expect((half.content?.x ?? 0) >= upright.width / 2)
+        #expect((half.trim?.x ?? 0) >= upright.width / 2)
     }
 
     @Test func marginsOfAnAnimationAreThoseOfAllFrames() async throws {
@@ -79,7 +79,7 @@ import Vips
         var variant = Self.natural()
         variant.output.format = .gif
         let image = try await render(source, variant)
-        #expect(image.frames == 2 && image.content == PixelRect(x: 10, y: 10, width: 40, height: 25))
+        #expect(image.frames == 2 && image.trim == PixelRect(x: 10, y: 10, width: 40, height: 25))
     }
 
     @Test func trimmingRespectsTheLimitOfTheOutput() async throws {
@@ -103,7 +103,7 @@ import Vips
         var part = Self.natural(.rotate(degrees: 90, background: .white))
         part.sizing.cropRect = CropRect(x: 30, y: 0, width: 30, height: 90, unit: .pixels)
         let image = try await render(source, part)
-        #expect(image.content == PixelRect(x: 33, y: 12, width: 20, height: 40))
+        #expect(image.trim == PixelRect(x: 33, y: 12, width: 20, height: 40))
         // Squares of 30 source pixels, which three outputs show at their sizes.
         var large = Self.natural(trim: nil, .pixelate(30))
         large.sizing.goal = .sizer(.aspectScaleDownByWidth(30))

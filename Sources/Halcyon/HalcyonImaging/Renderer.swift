@@ -95,7 +95,8 @@ public struct Renderer: Sendable {
         }
         var content: PixelRect?
         if let trim = variant.sizing.trim {
-            let found = try progress.step(\.decode, .corruptImage) { _ in try input.content(for: output, without: trim)
+            let found = try progress.step(\.decode, .corruptImage) { _ in
+                try input.content(for: output, without: trim)
             }
             output = try output.trimmed(to: found, of: source, within: limits, extensions)
             content = found
@@ -142,7 +143,7 @@ public struct Renderer: Sendable {
         return RenderedImage(
             body: encoded.body, format: encoded.format, size: encoded.size,
             frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(encoded.body).description,
-            blurhash: findings.blurhash, dominantColor: findings.dominantColor, content: content,
+            blurhash: findings.blurhash, dominantColor: findings.dominantColor, trim: content,
             palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash, encoding: encoded.choice)
     }
 
@@ -222,7 +223,7 @@ public struct RenderedImage: Sendable, Codable {
     /// The dominant color as `#rrggbb`, if the variant requests it.
     public var dominantColor: String?
     /// The part of the upright source, after the processors before sizing, that remained after ``Sizing/trim``.
-    public var content: PixelRect?
+    public var trim: PixelRect?
     /// The most important colors as `#rrggbb`, if the variant requests them.
     public var palette: [String]?
     /// The ThumbHash as base64, if the variant requests it.

@@ -148,10 +148,6 @@ extension Image {
     fileprivate func plus(_ other: Image) throws(VipsError) -> Image { try combined("add", other) }
     fileprivate func minus(_ other: Image) throws(VipsError) -> Image { try combined("subtract", other) }
 
-    fileprivate func combined(_ name: String, _ other: Image) throws(VipsError) -> Image {
-        try Operation.call(name, ["left": .image(self), "right": .image(other)]).image()
-    }
-
     fileprivate func linear(_ factor: Double, _ offset: Double) throws(VipsError) -> Image {
         try calling("linear", ["a": .doubles([factor]), "b": .doubles([offset])])
     }

@@ -36,12 +36,14 @@ public struct Extensions: Sendable {
             let sizer = try sizer(rule)
             try Self.naming(rule) { () throws(JobError) in try sizer.validate(rule.parameters) }
         }
-        for case .custom(let rule) in variant.allProcessors {
-            let processor = try processor(rule)
-            try Self.naming(rule) { () throws(JobError) in try processor.validate(rule.parameters) }
-        }
-        for case .text(let text) in variant.allProcessors where Fonts.family(named: text.font) == nil {
-            throw JobError(noFont: text.font)
+        for step in variant.allProcessors {
+            switch step {
+            case .custom(let rule):
+                let processor = try processor(rule)
+                try Self.naming(rule) { () throws(JobError) in try processor.validate(rule.parameters) }
+            case .text(let text) where Fonts.family(named: text.font) == nil: throw JobError(noFont: text.font)
+            default: break
+            }
         }
     }
 

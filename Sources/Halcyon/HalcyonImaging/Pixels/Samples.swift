@@ -11,6 +11,11 @@ extension Image {
         try Operation.call(name, arguments.merging(["in": .image(self)]) { $1 }).image()
     }
 
+    /// Calls the operation `name` on this image and another one.
+    func combined(_ name: String, _ other: Image) throws(VipsError) -> Image {
+        try Operation.call(name, ["left": .image(self), "right": .image(other)]).image()
+    }
+
     /// The size in pixels.
     var size: PixelSize { PixelSize(width: width, height: height) }
 

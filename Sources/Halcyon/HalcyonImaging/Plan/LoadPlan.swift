@@ -71,9 +71,7 @@ struct LoadPlan {
         self.reduction = reduction
         metadata = outputs.reduce(into: []) { $0.formUnion($1.encoder.kept) }
         frames = outputs.map(\.frames).max() ?? 1
-        isOnePass =
-            outputs.count == 1 && frames == 1 && !outputs[0].variant.needsFocus
-            && outputs[0].variant.before.isEmpty && outputs[0].variant.sizing.trim == nil
+        isOnePass = outputs.count == 1 && frames == 1 && !outputs[0].variant.needsWholeImage
         let samples = source.bytesPerPixel
         let decoded = Self.pixels(of: source.rawSize, at: reduction.ratio)
         let kept = isOnePass ? 0 : decoded * Double(samples * frames) * 4 / 3

@@ -109,6 +109,9 @@ extension Variant {
     /// True if the pixels determine the part that is used.
     var needsFocus: Bool { sizing.gravity.needsPixels && sizing.isCutByGravity }
 
+    /// True if all pixels are analyzed or processed before the picture is sized.
+    var needsWholeImage: Bool { needsFocus || !before.isEmpty || sizing.trim != nil }
+
     /// True if all pixels of the source are required at its own resolution before the picture is sized.
     var needsFullResolution: Bool { !before.isEmpty || sizing.trim != nil || linearLight }
 }

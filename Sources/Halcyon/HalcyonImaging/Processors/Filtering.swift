@@ -137,8 +137,4 @@ extension Image {
         return try calling("recomb", ["m": .image(Image(matrix: [HalcyonImaging.luma]))])
             .calling("copy", ["interpretation": "b-w"])
     }
-
-    private func combined(_ operation: String, _ other: Image) throws(VipsError) -> Image {
-        try Operation.call(operation, ["left": .image(self), "right": .image(other)]).image()
-    }
 }

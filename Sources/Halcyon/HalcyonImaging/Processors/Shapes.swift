@@ -107,9 +107,8 @@ extension Image {
     func masked(by mask: Image) throws(VipsError) -> Image {
         guard hasAlpha else { return try joined(with: mask) }
         let white = try Image(color: Array(repeating: 255, count: channels), width: width, height: height)
-        return try Operation.call(
-            "multiply", ["left": .image(self), "right": .image(white.joined(with: mask))]
-        ).image().inBytes(times: 1 / 255).calling("copy", ["interpretation": channels < 3 ? "b-w" : "srgb"])
+        return try combined("multiply", white.joined(with: mask)).inBytes(times: 1 / 255).calling(
+            "copy", ["interpretation": channels < 3 ? "b-w" : "srgb"])
     }
 
     /// Adds `alpha` as the last band.
@@ -151,7 +150,7 @@ extension Mask.Shape {
     func mask(of size: PixelSize) throws(VipsError) -> Image {
         let (width, height) = (Double(size.width), Double(size.height))
         let side = min(width, height)
-        let outline = outline.map { point in
+        let outline = Self.fitted(outline).map { point in
             self == .circle
                 ? (x: (width - side) / 2 + point.x * side, y: (height - side) / 2 + point.y * side)
                 : (x: point.x * width, y: point.y * height)
@@ -160,35 +159,33 @@ extension Mask.Shape {
             pixels: Self.coverage(of: outline, size), width: size.width, height: size.height, bands: 1)
     }
 
-    /// The corners of the shape, which touches all sides of the unit square.
+    /// The corners of the shape in any unit.
     private var outline: [(x: Double, y: Double)] {
         switch self {
         case .circle, .ellipse: Self.polygon(360)
         case .triangle: [(0.5, 0), (1, 1), (0, 1)]
         case .diamond: Self.polygon(4)
-        case .pentagon: Self.fitted(Self.polygon(5))
-        case .hexagon: Self.fitted(Self.polygon(6))
+        case .pentagon: Self.polygon(5)
+        case .hexagon: Self.polygon(6)
         // Flat sides at the top and at the bottom.
-        case .octagon: Self.fitted(Self.polygon(8, turned: .pi / 8))
+        case .octagon: Self.polygon(8, turned: .pi / 8)
         case .star:
             // The inner radius is that of a pentagram.
-            Self.fitted(
-                (0..<10).map { index in
-                    let radius = index.isMultiple(of: 2) ? 0.5 : 0.5 * 0.381_966
-                    let angle = Double(index) * .pi / 5
-                    return (x: 0.5 + radius * sin(angle), y: 0.5 - radius * cos(angle))
-                })
+            (0..<10).map { index in
+                let radius = index.isMultiple(of: 2) ? 0.5 : 0.5 * 0.381_966
+                let angle = Double(index) * .pi / 5
+                return (x: 0.5 + radius * sin(angle), y: 0.5 - radius * cos(angle))
+            }
         case .heart:
             // x = 16 sin³ t, y = 13 cos t − 5 cos 2t − 2 cos 3t − cos 4t (mathworld.wolfram.com/HeartCurve.html)
-            Self.fitted(
-                (0..<360).map { index in
-                    let angle = Double(index) * .pi / 180
-                    let sine = sin(angle)
-                    return (
-                        x: 16 * sine * sine * sine,
-                        y: -(13 * cos(angle) - 5 * cos(2 * angle) - 2 * cos(3 * angle) - cos(4 * angle))
-                    )
-                })
+            (0..<360).map { index in
+                let angle = Double(index) * .pi / 180
+                let sine = sin(angle)
+                return (
+                    x: 16 * sine * sine * sine,
+                    y: -(13 * cos(angle) - 5 * cos(2 * angle) - 2 * cos(3 * angle) - cos(4 * angle))
+                )
+            }
         }
     }
 

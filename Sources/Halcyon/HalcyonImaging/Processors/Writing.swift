@@ -75,7 +75,7 @@ struct FittingText {
         let wanted = min(overlay.size ?? TextOverlay.sizes.upperBound, max(most, Self.smallest))
         var layout = TextLayout(
             overlay.text, family: family, bold: overlay.bold, italic: overlay.italic, size: wanted, width: box.width,
-            alignment: overlay.align == .left ? .left : overlay.align == .center ? .center : .right)
+            alignment: overlay.align.layout)
         // A small drawing is enough to find the size, and its cost does not depend on that of the picture.
         let scale = min(1, (Self.trialArea / (width * height)).squareRoot())
         func fits(_ size: Double) -> Bool {
@@ -110,6 +110,16 @@ struct FittingText {
             ink = try layout.ink()
         }
         return try ink.cropped(0, 0, min(ink.width, box.width), min(ink.height, box.height))
+    }
+}
+
+extension TextOverlay.Alignment {
+    fileprivate var layout: TextLayout.Alignment {
+        switch self {
+        case .left: .left
+        case .center: .center
+        case .right: .right
+        }
     }
 }
 

@@ -238,8 +238,8 @@ public struct ResultMetadata: Hashable, Sendable {
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
         blurhash: String? = nil, dominantColor: String? = nil, trim: PixelRect? = nil, palette: [String]? = nil,
-        thumbhash: String? = nil,
-        phash: String? = nil, info: [UInt8]? = nil, encoding: EncodingChoice? = nil, source: SourceMetadata,
+        thumbhash: String? = nil, phash: String? = nil, info: [UInt8]? = nil, encoding: EncodingChoice? = nil,
+        source: SourceMetadata,
         isPrivate: Bool = false
     ) {
         self.width = width

@@ -120,8 +120,7 @@ extension ResultMetadata {
         self.init(
             width: image.size.width, height: image.size.height, format: image.format, bytes: image.body.count,
             sha256: image.sha256, frames: image.frames, blurhash: image.blurhash, dominantColor: image.dominantColor,
-            trim: image.content,
-            palette: image.palette, thumbhash: image.thumbhash, phash: image.phash,
+            trim: image.trim, palette: image.palette, thumbhash: image.thumbhash, phash: image.phash,
             info: image.format == .json ? image.body : nil,
             encoding: image.encoding,
             source: SourceMetadata(

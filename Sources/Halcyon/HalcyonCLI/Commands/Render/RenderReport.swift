@@ -40,7 +40,7 @@ struct RenderReport {
         let facts: [String?] = [
             byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor,
             palette,
-            image.thumbhash, image.phash, image.content?.trimText, image.encoding?.summary,
+            image.thumbhash, image.phash, image.trim?.trimText, image.encoding?.summary,
             // With several images, the file name identifies each.
             rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil,
         ]
@@ -62,7 +62,7 @@ struct RenderReport {
             writer.member("frames", image.frames)
             writer.member("blurhash", image.blurhash)
             writer.member("dominantColor", image.dominantColor)
-            writer.member("trim", image.content)
+            writer.member("trim", image.trim)
             writer.member("palette", image.palette)
             writer.member("thumbhash", image.thumbhash)
             writer.member("phash", image.phash)
