@@ -36,7 +36,7 @@ import Testing
         var committedOffset = CommittedOffset(startingAt: 3)
         expect(committedOffset.receive(3), .taken)
         expect(committedOffset.receive(3), .cameBefore)
-        expect(committedOffset.receive(2), .cameBefore)
+        expect(committedOffset.receive(2), .precedesStart)
         expect(committedOffset.end(3), true)
         expect(committedOffset.end(3), false)
         expect(committedOffset.end(99), false)

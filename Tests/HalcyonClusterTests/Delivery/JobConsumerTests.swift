@@ -117,6 +117,48 @@ import Testing
         }
     }
 
+    /// The offsets of a group are unstable while a transaction with a commit is open. If the group rebalances meanwhile,
+    /// librdkafka (2.0.2) may take unstable offsets for missing ones and apply `auto.offset.reset`.
+    @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
+    func repeatsNoCommittedJobAfterRebalancesDuringATransaction() async throws {
+        let partitions = 8
+        try await ConsumerFixture.with(.apache, partitions: partitions) { fixture in
+            try await fixture.submit(0..<1000)
+            let first = ScriptedJobHandler { _ in .completes }
+            let one = first.consumer(Self.options)
+            try await fixture.start(one)
+            try await until("all jobs have completed") { first.completed.count == 1000 }
+            let topic = fixture.topics.jobs(.normal)
+            let offsets = one.consumer.withLock { $0 }!.ends(
+                of: (0..<partitions).map { TopicPartition(topic, Int32($0)) })
+            let producer = try TransactionalProducer(
+                properties: fixture.kafka.producer.merging(["transactional.id": fixture.topics.prefix]) { $1 })
+            try await producer.initialize(within: .seconds(60))
+            try await producer.begin()
+            try await producer.sendOffsets(offsets.mapValues { GroupOffset($0) }, of: try await one.membership())
+            #expect(await one.shutdown(gracePeriod: .seconds(600)) == 0)
+
+            let second = ScriptedJobHandler { _ in .completes }
+            let member = second.consumer(Self.options)
+            try await fixture.start(member)
+            await member.waitForAssignment()
+            for _ in 0..<12 {
+                let other = second.consumer(Self.options)
+                try await fixture.start(other)
+                await other.waitForAssignment()
+                #expect(await other.shutdown(gracePeriod: .seconds(600)) == 0)
+            }
+            try await producer.commit(within: .seconds(60))
+            await producer.close()
+            try await fixture.submit(1000..<1100)
+            try await until("the new jobs have completed") {
+                Set(second.completed).isSuperset(of: Self.names(1000..<1100))
+            }
+            #expect(second.received.filter { Int($0)! < 1000 }.count == 0)
+            #expect(await member.shutdown(gracePeriod: .seconds(600)) == 0)
+        }
+    }
+
     /// The jobs of the small flow are the last of the partition.
     @Test(arguments: BrokerKind.available) func aFlowPassesTheFloodOfAnother(_ broker: BrokerKind) async throws {
         try await ConsumerFixture.with(broker, partitions: 1) { fixture in

@@ -61,6 +61,37 @@ import Testing
         #expect(tracker.uncommitted().isEmpty)
     }
 
+    @Test func skipsRecordsBelowTheCommitUnlessTheLogEndsThere() {
+        var tracker = OffsetTracker(window: 8, metadataLimit: 4096)
+        expect(tracker.reassign(partition, commit(10, 11..<13)), 8)
+        for offset in Int64(0)..<10 {
+            guard case .precedesCommit(10, _) = tracker.receive(offset, bytes: 1, of: partition, logEnd: 10) else {
+                Issue.record("\(offset) was not skipped")
+                return
+            }
+        }
+        #expect((Int64(10)..<15).compactMap { tracker.taken($0, of: partition) }.map(\.offset) == [10, 13, 14])
+        #expect(tracker.uncommitted().isEmpty)
+        expect(tracker.reassign(partition, commit(10)), 8)
+        guard case .taken = tracker.receive(0, bytes: 1, of: partition, logEnd: 9) else {
+            Issue.record("a record of a recreated topic was skipped")
+            return
+        }
+    }
+
+    @Test func returnsCreditOfRecordsBelowTheCommit() {
+        var tracker = OffsetTracker(window: 8, metadataLimit: 4096)
+        expect(tracker.reassign(partition, commit(100)), 8)
+        var credit = 8
+        for offset in Int64(0)..<100 {
+            guard case .precedesCommit(_, let granted) = tracker.receive(offset, bytes: 1, of: partition, logEnd: 100)
+            else { break }
+            credit += granted.records - 1
+            #expect(credit > 0)
+        }
+        #expect(credit == 8)
+    }
+
     @Test func skipsDeletedRecords() {
         let (tracker, entries) = tracker(committed: commit(10, 11..<13, 21..<22), taking: 20..<23)
         #expect(entries.map(\.offset) == [20, 22])

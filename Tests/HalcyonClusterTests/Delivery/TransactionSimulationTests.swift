@@ -20,16 +20,19 @@ import Testing
             owners += 1
             var tracker = OffsetTracker(window: 16, metadataLimit: limit)
             var credit = tracker.reassign(partition, committedOffset)
-            var unread = records.drop { $0 < committedOffset?.offset ?? 0 }
+            // Some owners are sent the partition from its beginning.
+            let isReset = Int.random(in: 0..<4, using: &generator) == 0
+            var unread = records.drop { !isReset && $0 < committedOffset?.offset ?? 0 }
             var (received, waiting): ([OffsetTracker.Entry], [OffsetTracker.Entry]) = ([], [])
             // Some owners crash soon, others stay until the end.
             owner: for _ in 0..<Int.random(in: 5..<600, using: &generator) {
                 switch Int.random(in: 0..<4, using: &generator) {
                 case 0 where credit != .none && !unread.isEmpty:
                     credit += -1
-                    switch tracker.receive(unread.removeFirst(), bytes: 1, of: partition) {
+                    let offset = unread.removeFirst()
+                    switch tracker.receive(offset, bytes: 1, of: partition, logEnd: records.last! + 2) {
                     case .taken(let entry): received.append(entry)
-                    case .hasEnded(let more): credit += more
+                    case .hasEnded(let more), .precedesCommit(_, let more): credit += more
                     case .notOurs: Issue.record("a record of an unassigned partition was received")
                     }
                 case 1 where !received.isEmpty:

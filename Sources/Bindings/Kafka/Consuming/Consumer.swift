@@ -113,6 +113,16 @@ public actor Consumer {
         return Dictionary(uniqueKeysWithValues: (ends ?? []).filter { $0.1 >= 0 })
     }
 
+    /// Continues reading a partition from this offset. It has no effect on partitions that are not assigned or not read
+    /// yet; records on their way are delivered before.
+    public nonisolated func seek(_ partition: TopicPartition, to offset: Int64) {
+        // A closed client reads nothing.
+        try? client.use { client in
+            let list = PartitionList([partition: GroupOffset(offset)])
+            if let error = rd_kafka_seek_partitions(client.pointer, list.pointer, 0) { rd_kafka_error_destroy(error) }
+        }
+    }
+
     /// Commits offsets (the next to read) for the group and waits for the broker's response.
     /// - Throws: ``KafkaError``: ``KafkaError/Code/illegalGeneration`` or similar if the partition belongs to another
     ///   member by now, ``KafkaError/Code/closed``, ``KafkaError/Code/invalidArgument`` for metadata that is not ASCII.

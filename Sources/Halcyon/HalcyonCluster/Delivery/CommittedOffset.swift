@@ -10,6 +10,8 @@ struct CommittedOffset: Sendable, Equatable {
     private(set) var next: Int64
     /// The offsets that were received and are not complete.
     private(set) var incomplete: Set<Int64> = []
+    /// The offset from which the partition is read.
+    let start: Int64
     /// The ranges from ``next`` on that earlier owners of the partition completed.
     private var ahead: ArraySlice<Range<Int64>>
 
@@ -21,11 +23,14 @@ struct CommittedOffset: Sendable, Equatable {
         case hasEnded
         /// The offset was received before.
         case cameBefore
+        /// The offset lies below the start: all records there are complete.
+        case precedesStart
     }
 
     /// Starts at the offset from which the partition is read.
     /// - Parameter map: the completed offsets from there on.
     init(startingAt offset: Int64, map: CompletedRanges? = nil) {
+        start = offset
         base = offset
         next = offset
         ahead = (map?.runs ?? [])[...]
@@ -34,6 +39,7 @@ struct CommittedOffset: Sendable, Equatable {
     /// Accepts an incoming record. Offsets of a partition increase; an offset that was received before is not accepted
     /// again.
     mutating func receive(_ offset: Int64) -> Acceptance {
+        guard offset >= start else { return .precedesStart }
         guard offset >= next else { return .cameBefore }
         while let run = ahead.first, run.upperBound <= offset { ahead.removeFirst() }
         let hasEnded = ahead.first?.contains(offset) ?? false

@@ -21,27 +21,42 @@ extension JobConsumer: ConsumerHandler {
     public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
         guard let partition = records.first?.topicPartition else { return }
         let flows = records.map(flow)
-        let (admitted, skipped, more) = state.withLock { state in
+        let logEnd = consumer.ends(of: [partition])[partition] ?? -1
+        let (admitted, skipped, more, start) = state.withLock { state in
             var more: [TopicPartition: Credit] = [:]
             if !state.looksAhead, flows.contains(where: { $0.name != nil }) {
                 state.looksAhead = true
                 more = state.ledger.widen(toRecords: options.lookahead)
             }
             var (taken, skipped): ([JobDelivery], [Credit]) = ([], [])
+            // The commit, if the last record lies below it.
+            var start: Int64?
             for (record, flow) in zip(records, flows) {
-                switch state.ledger.receive(record.offset, bytes: record.bytes, of: partition) {
+                let acceptance = state.ledger.receive(
+                    record.offset, bytes: record.bytes, of: partition, logEnd: logEnd)
+                start = nil
+                switch acceptance {
                 case .taken(let entry):
                     taken.append(JobDelivery(record: record, flow: flow, entry: entry, consumer: self))
                 case .hasEnded(let credit): skipped.append(credit)
+                case .precedesCommit(let commit, let credit):
+                    skipped.append(credit)
+                    start = commit
                 case .notOurs: break
                 }
             }
             let admitted = taken.first.flatMap { state.queues[$0.entry.assignment]?.receive(taken) }
-            return (admitted ?? [], skipped, more)
+            return (admitted ?? [], skipped, more, start)
         }
         for (partition, credit) in more { consumer.addCredit(credit, to: partition) }
         metrics.skipped.add(skipped.count)
         for credit in skipped { consumer.addCredit(credit, to: partition) }
+        if let start {
+            log.warning(
+                "reading started below the committed offset; continuing there",
+                ["partition": partition.description, "offset": records[0].offset, "committed": start])
+            consumer.seek(partition, to: start)
+        }
         if !admitted.isEmpty { receive(admitted) }
     }
 

@@ -29,6 +29,9 @@ struct OffsetTracker {
         case taken(Entry)
         /// An earlier owner of the partition completed the record. The credit is to be granted.
         case hasEnded(credit: Credit)
+        /// The record lies below the group's commit, from which the partition is to be read. The credit is to be
+        /// granted.
+        case precedesCommit(_ start: Int64, credit: Credit)
         /// The partition is not assigned to this consumer, or the record was received before.
         case notOurs
     }
@@ -106,17 +109,22 @@ struct OffsetTracker {
 
     // MARK: Jobs
 
+    /// Receives a record.
+    /// - Parameter logEnd: the high watermark of the partition; -1 if it is unknown.
     mutating func receive(
-        _ offset: Int64, bytes: Int, of partition: TopicPartition, at now: ContinuousClock.Instant = .now
+        _ offset: Int64, bytes: Int, of partition: TopicPartition, logEnd: Int64 = -1,
+        at now: ContinuousClock.Instant = .now
     ) -> Acceptance {
         guard let generation = partitions[partition]?.generation,
-            let taking = partitions[partition]?.receive(offset, bytes: bytes, at: now)
+            let taking = partitions[partition]?.receive(offset, bytes: bytes, logEnd: logEnd, at: now)
         else { return .notOurs }
         switch taking {
         case .taken:
             return .taken(Entry(offset: offset, assignment: Assignment(partition: partition, generation: generation)))
         case .hasEnded:
             return .hasEnded(credit: credit(of: partition))
+        case .precedesStart:
+            return .precedesCommit(partitions[partition]?.start ?? offset, credit: credit(of: partition))
         case .cameBefore: return .notOurs
         }
     }

@@ -44,15 +44,19 @@ struct PartitionTracker {
         self.map = map
     }
 
-    mutating func receive(_ offset: Int64, bytes: Int, at now: ContinuousClock.Instant) -> CommittedOffset.Acceptance {
+    /// Receives a record.
+    /// - Parameter logEnd: the high watermark of the partition; -1 if it is unknown.
+    mutating func receive(
+        _ offset: Int64, bytes: Int, logEnd: Int64, at now: ContinuousClock.Instant
+    ) -> CommittedOffset.Acceptance {
         if isClosing { return .cameBefore }
-        if committedOffset == nil { start(at: offset) }
+        if committedOffset == nil { start(at: offset, logEnd: logEnd) }
         guard let taking = committedOffset?.receive(offset) else { return .cameBefore }
         switch taking {
         case .taken:
             jobs[offset] = Job(bytes: bytes)
             if committedOffset?.base == offset { lowestSince = now }
-        case .hasEnded: returned += Credit(records: 1, bytes: bytes)
+        case .hasEnded, .precedesStart: returned += Credit(records: 1, bytes: bytes)
         case .cameBefore: break
         }
         return taking
@@ -65,16 +69,17 @@ struct PartitionTracker {
         if committedOffset == nil {
             // Without a commit, or with one of other records, the first record tells where reading started.
             guard let committed, committed.offset <= offset else { return }
-            start(at: committed.offset)
+            start(at: committed.offset, logEnd: offset)
         }
         committedOffset?.reachEnd(offset)
     }
 
-    private mutating func start(at offset: Int64) {
-        // Offsets below the committed one mean that the topic was created again, or that someone resets the group to
-        // the beginning. The commit is then ignored.
-        if let known = committed, offset >= known.offset {
-            committedOffset = CommittedOffset(startingAt: offset, map: map)
+    private mutating func start(at offset: Int64, logEnd: Int64) {
+        // A log that ends below the committed offset was created again, and the commit is ignored. Otherwise all
+        // records below the commit are complete, even if the partition is read from an earlier offset: librdkafka may
+        // take offsets that wait for a transaction for missing ones.
+        if let known = committed, known.offset <= max(offset, logEnd) {
+            committedOffset = CommittedOffset(startingAt: max(offset, known.offset), map: map)
             if let last = map?.runs.last { highestEnded = last.upperBound - 1 }
         } else {
             committedOffset = CommittedOffset(startingAt: offset)
@@ -151,6 +156,9 @@ struct PartitionTracker {
     }
 
     // MARK: Offsets
+
+    /// The offset from which records are processed; nil before the first record.
+    var start: Int64? { committedOffset?.start }
 
     /// The range from the lowest incomplete offset to one past the highest received; nil before the first record.
     var span: Range<Int64>? { committedOffset.map { $0.base..<$0.next } }
