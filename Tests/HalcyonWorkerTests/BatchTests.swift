@@ -5,6 +5,7 @@ import HalcyonModel
 import HalcyonWorker
 import Hashing
 import Kafka
+import Telemetry
 import TestSupport
 import Testing
 
@@ -126,6 +127,33 @@ import Testing
                 ])
                 try await Self.writer(cluster, "h").close(total: 20)
                 #expect(Self.counts(try await Self.completion(cluster, "h"))["ready"] == 20)
+            }
+        }
+    }
+
+    /// A recount takes longer than the time after which the next one is due.
+    @Test func countsManyBatchesAgainOnce() async throws {
+        let count = 150
+        try await WorkerFixture.with { cluster in
+            let metrics = Metrics()
+            try await cluster.withWorker(metrics: metrics, { $0.batches.recountAfter = .milliseconds(100) }) {
+                let store = BatchStore(cluster.client, BatchOptions())
+                for number in 0..<count { try await cluster.submit(Self.job("m\(number)", 0)) }
+                try await until("all jobs are counted") {
+                    for number in 0..<count where try await store.batch("m\(number)")?.counts.ended != 1 {
+                        return false
+                    }
+                    return true
+                }
+                let recounted = "halcyon_batches_recounted_total"
+                let before = metrics.value(of: recounted)
+                _ = try await cluster.client.send("FLUSHALL")
+                for number in 0..<count { try await Self.writer(cluster, "m\(number)").close(total: 1) }
+                try await until("all batches are completed") {
+                    cluster.events.all.count { $0.json["type"] as? String == "halcyon.batch.completed" } == count
+                }
+                let recounts = metrics.value(of: recounted) - before
+                #expect(recounts <= Double(2 * count), "\(recounts)")
             }
         }
     }

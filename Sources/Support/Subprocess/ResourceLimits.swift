@@ -44,6 +44,20 @@ public func privateBytes(of pid: pid_t? = nil) -> Int {
     return bytes(1) - bytes(2)
 }
 
+/// The highest value of ``privateBytes(of:)`` in this process (proc(5), VmHWM) during `body`; nil if the system does not
+/// measure it.
+public func peakPrivateBytes<Success>(during body: () -> Success) -> (Success, peak: Int?) {
+    let descriptor = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
+    let isMeasured = descriptor >= 0 && write(descriptor, "5", 1) == 1
+    if descriptor >= 0 { close(descriptor) }
+    let result = body()
+    let peak = systemText(of: "/proc/self/status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    guard isMeasured, let kilobytes = peak?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+        return (result, nil)
+    }
+    return (result, kilobytes * 1024 - pages(of: nil)(2))
+}
+
 /// The memory of this process in bytes that counts towards RLIMIT_DATA (getrlimit(2)), used or not; 0 if it cannot be
 /// read.
 public func dataBytes() -> Int { pages(of: nil)(5) }

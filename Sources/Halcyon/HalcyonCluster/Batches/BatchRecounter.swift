@@ -15,6 +15,8 @@ actor BatchRecounter {
     private let properties: [String: String]
     private let log: Log
     private var waiting: Set<String> = []
+    /// The batches that are being counted again.
+    private var counting: Set<String> = []
     private var running: Task<Void, Never>?
 
     /// The number of ends that are counted at once.
@@ -28,8 +30,13 @@ actor BatchRecounter {
         self.log = log
     }
 
-    /// Requests a recount and returns immediately. A message tells the coordinator when it has ended.
+    /// Requests a recount, unless one is running, and returns immediately. A message tells the coordinator when it has
+    /// ended.
+    ///
+    /// A recount that is running notices itself if Redis loses its counts. Another one behind it would only mark the
+    /// counts as incomplete again before the coordinator has seen the message.
     func request(_ batch: String) {
+        if counting.contains(batch) { return }
         waiting.insert(batch)
         if running == nil { running = Task { await run() } }
     }
@@ -45,6 +52,8 @@ actor BatchRecounter {
             let requested = waiting.compactMap { batches.entry(of: $0)?.batch }.filter { $0.completed == nil }
             waiting = []
             if requested.isEmpty { continue }
+            counting = Set(requested.map(\.id))
+            defer { counting = [] }
             do {
                 try await recount(requested)
             } catch {
@@ -77,12 +86,17 @@ actor BatchRecounter {
         for batch in requested {
             try await counter.store.note(batch)
             if try await counter.store.open(batch, after: token) {
-                try await counter.producer.send(counter.topics.record(of: BatchMessage(batch.id, .counted)))
+                try await tellCoordinator(of: batch.id)
                 counter.metrics.recounted.add()
             } else {
                 waiting.insert(batch.id)
             }
         }
+    }
+
+    /// Tells the coordinator that a batch has all counts.
+    func tellCoordinator(of batch: String) async throws(KafkaError) {
+        try await counter.producer.send(counter.topics.record(of: BatchMessage(batch, .counted)))
     }
 
     /// Counts the ends in all events up to the end of the topic as of the opening of the reader.
@@ -142,9 +156,9 @@ struct BatchAudit: Sendable {
         var checks: [String: Check] = [:]
         for entry in batches.incomplete() where !Task.isCancelled {
             let id = entry.batch.id
-            let batch: Batch?
+            let (batch, isOpened): (Batch?, Bool)
             do throws(RedisError) {
-                batch = try await store.batch(id)
+                (batch, isOpened) = try await store.state(of: id)
             } catch {
                 // While Redis is unavailable, nothing can be counted either.
                 continue
@@ -153,7 +167,12 @@ struct BatchAudit: Sendable {
             var check = last[id] ?? Check(ended: ended, patience: recountAfter)
             if check.ended != ended { check = Check(ended: ended, patience: recountAfter) }
             if check.isOver {
-                await recounter.request(id)
+                if isOpened, batch?.isDone == true {
+                    // The message may be lost, or still on its way. The next check repeats it.
+                    try? await recounter.tellCoordinator(of: id)
+                } else {
+                    await recounter.request(id)
+                }
                 check = Check(ended: ended, patience: min(check.patience * 2, Self.longest))
             }
             checks[id] = check

@@ -198,7 +198,13 @@ public struct BatchStore: Sendable {
     /// Returns a batch; nil if it is unknown.
     /// - Throws: ``RedisError``.
     public func batch(_ id: String) async throws(RedisError) -> Batch? {
-        Batch(id, try await redis.send(["HGETALL", Self.key(of: id)]))
+        try await state(of: id).batch
+    }
+
+    /// Returns a batch, or nil if it is unknown, and whether Redis has all its counts.
+    func state(of id: String) async throws(RedisError) -> (batch: Batch?, isOpened: Bool) {
+        let reply = try await redis.send(["HGETALL", Self.key(of: id)])
+        return (Batch(id, reply), reply.fields["opened"] != nil)
     }
 
     /// Returns batches, the newest first.

@@ -214,4 +214,11 @@ struct GrantedMemory {
         limit.rlim_cur = min(limit.rlim_max, rlim_t(base + Self.spare + 2 * bytes))
         setrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit)
     }
+
+    /// True if a rendering has used so much of the limit that a failed allocation may be the cause of its failure.
+    /// - Parameter peak: the maximum private memory of the process, in bytes.
+    func isExhausted(by peak: Int) -> Bool {
+        var limit = rlimit()
+        return getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0 && rlim_t(peak) > limit.rlim_cur / 2
+    }
 }

@@ -36,20 +36,27 @@ public enum RenderProcessProgram {
         CPULimit.limit(to: request.limits.renderTime)
         let asked = message.bodies.reduce(0) { $0 + $1.count }
         memory?.limit(to: request.memory + asked)
-        let answer = try answer(to: request, message.bodies, extensions)
+        let answer = try answer(to: request, message.bodies, within: memory, extensions)
         // The source and the files are freed with the messages.
         return try RenderReply.message(answer, privateBytes: max(0, privateBytes() - asked - answer.bytes))
     }
 
     private static func answer(
-        to request: RenderRequest, _ bodies: [[UInt8]], _ extensions: Extensions
+        to request: RenderRequest, _ bodies: [[UInt8]], within memory: GrantedMemory?, _ extensions: Extensions
     ) throws -> RenderReply.RenderResponse {
+        let (result, peak) = peakPrivateBytes { () -> Result<RenderReply.RenderResponse, any Error> in
+            Result {
+                let (renderer, plan) = try request.plan(bodies[0], extensions)
+                guard plan.memory <= request.memory else { return .needs(memory: plan.memory) }
+                return .rendered(try renderer.render(plan, assets: request.assets(bodies)))
+            }
+        }
         do {
-            let (renderer, plan) = try request.plan(bodies[0], extensions)
-            guard plan.memory <= request.memory else { return .needs(memory: plan.memory) }
-            return .rendered(try renderer.render(plan, assets: request.assets(bodies)))
+            return try result.get()
         } catch let failure as JobError {
-            guard failure.isOutOfMemory else { return .failed(failure) }
+            // Some encoders fail without telling that an allocation failed.
+            let isExhausted = failure.code == .internal && peak.map { memory?.isExhausted(by: $0) == true } == true
+            guard failure.isOutOfMemory || isExhausted else { return .failed(failure) }
             let most = request.limits.memory
             guard request.memory >= most else { return .needs(memory: most) }
             return .failed(JobError(beyondMemory: request.memory))
