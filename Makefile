@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients generated-clients compatible-urls reference-images chart check docc site commands docker-test monitoring kafka clean
+.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients generated-clients compatible-urls reference-images worst-input chart check docc site commands docker-test monitoring kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,8 +63,9 @@ lint: ## check the format and doc comments of the Swift code
 bench: deps-test ## run the benchmarks and print the cost of rendering and jobs as ratios
 	@Benchmarks/run
 
-contact-sheet: deps ## render the contact sheets of processors and encodings to docs/images
+contact-sheet: deps-test release ## render the pictures of processors, encodings and findings to docs/images
 	@scripts/contact-sheet
+	@scripts/findings-picture
 
 sanitize: deps-test ## run the tests under the address and thread sanitizers
 	@scripts/sanitize
@@ -83,6 +84,9 @@ clients: deps-test release ## build, install and check the client packages again
 
 reference-images: deps-test release ## compare composition, color and trimming with Pillow and numpy (docs/processors.md); ARGS="text"
 	@scripts/reference-images $(ARGS)
+
+worst-input: deps-test release ## render the largest permitted inputs with each operation; ARGS="text"
+	@scripts/worst-input $(ARGS)
 
 compatible-urls: deps-test release ## compare images under URLs of imgproxy, thumbor and imagor with Pillow (docs/compatible-urls.md); ARGS="thumbor"
 	@scripts/compatible-urls $(ARGS)
