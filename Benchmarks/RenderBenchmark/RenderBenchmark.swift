@@ -13,7 +13,7 @@ import Vips
 @main struct RenderBenchmark {
     /// What can be asked for; without a word, the first three.
     enum Part: String, CaseIterable {
-        case photographs, outputs, variants, memory, encoders, sizes
+        case photographs, outputs, variants, memory, encoders, sizes, archive
     }
 
     static func main() async throws {
@@ -37,6 +37,7 @@ import Vips
             case .memory: try await watchMemory(try Subjects(photographs))
             case .encoders: try await compareEncoders(try Subjects(photographs))
             case .sizes: try await compareSizes(photographs, on: fixture)
+            case .archive: try await compareArchive(photographs, on: fixture)
             }
         }
         NamedThread(name: "closer") { fixture.pool.shutdown() }.join()
@@ -45,7 +46,7 @@ import Vips
 
 /// The renderer, and one thread for it: what the plain loops have too.
 struct BenchmarkFixture: Sendable {
-    private let renderer = Renderer()
+    let renderer = Renderer()
     let pool = Renderer.makePool(threads: 1)
 
     /// Renders each file to the same variants, one after the other.

@@ -45,10 +45,12 @@ struct Subjects {
         }
     }
 
-    /// The four photographs with grain, in a picture of this size.
-    private static func collage(_ photographs: [[UInt8]], _ width: Int, _ height: Int) throws -> Image {
-        let tiles = try photographs.map { try photograph($0, width / 2, height / 2) }
-        let joined = try Operation.call("arrayjoin", ["in": .images(tiles), "across": 2]).image()
+    /// Photographs with grain, as many rows as columns of them, in a picture of this size.
+    static func collage(
+        _ photographs: [[UInt8]], _ width: Int, _ height: Int, across count: Int = 2
+    ) throws -> Image {
+        let tiles = try photographs.map { try photograph($0, width / count, height / count) }
+        let joined = try Operation.call("arrayjoin", ["in": .images(tiles), "across": .int(count)]).image()
         let grain = try Operation.call(
             "gaussnoise", ["width": .int(width), "height": .int(height), "mean": 0, "sigma": 4, "seed": 1]
         ).image()

@@ -70,6 +70,9 @@ import Testing
                     choosesFormat: true, similarity: 0.971235, maximumBytes: 50_000, allowsResizing: true,
                     nearLossless: true, chromaSubsampling: ChromaSubsampling.full,
                     quantization: Quantization(colors: 16, dither: 0.5), profile: .p3))
+        #expect(try read(#""bitDepth":16,"format":"png""#).variant.output == OutputOptions(format: .png, bitDepth: 16))
+        #expect(try read(#""bitDepth":12.0,"format":"avif","maximumBytes":9000"#).variant.output.bitDepth == 12)
+        #expect(try read(#""bitDepth":8"#).variant.output == OutputOptions())
         #expect(try read(#""quantize":true"#).variant.output.quantization == Quantization(colors: 256, dither: 1))
         #expect(try read(#""quantize":false"#).variant.output.quantization == nil)
         #expect(try read(#""profile":"srgb","chromaSubsampling":"auto""#).variant.output == OutputOptions())
@@ -94,6 +97,36 @@ import Testing
         (#""quantize":{"colors":3}"#, "quantize.colors: expected 2, 4, 16 or 256 colors, found 3"),
         (#""maximumBytes":0"#, "maximumBytes: expected 1 to 1073741824, found 0"),
         (#""chromaSubsampling":"4:2:2""#, #"chromaSubsampling: expected auto, 4:4:4 or 4:2:0, found "4:2:2""#),
+        (#""bitDepth":10"#, "bitDepth: expected 8, 12 or 16 bits per sample, found 10"),
+        (#""bitDepth":17"#, "bitDepth: expected 8 to 16, found 17"),
+        (#""bitDepth":16"#, "bitDepth: 16 bits require the format png or tiff or jxl"),
+        (#""bitDepth":16,"format":"jpeg""#, "bitDepth: 16 bits require the format png or tiff or jxl"),
+        (#""bitDepth":16,"format":"best""#, "bitDepth: 16 bits require the format png or tiff or jxl"),
+        (#""bitDepth":12,"format":"png""#, "bitDepth: 12 bits require the format avif"),
+        (
+            #""bitDepth":16,"format":"png","processors":["flip"]"#,
+            "bitDepth: 16 bits cannot be combined with processors"
+        ),
+        (
+            #""bitDepth":16,"format":"tiff","before":["flip"]"#,
+            "bitDepth: 16 bits cannot be combined with before"
+        ),
+        (
+            #""bitDepth":16,"format":"png","linearLight":true"#,
+            "bitDepth: 16 bits cannot be combined with linearLight"
+        ),
+        (
+            #""bitDepth":16,"format":"png","quantize":16"#,
+            "bitDepth: 16 bits cannot be combined with quantize"
+        ),
+        (
+            #""bitDepth":16,"format":"png","maximumBytes":9000"#,
+            "bitDepth: 16 bits cannot be combined with maximumBytes"
+        ),
+        (
+            #""bitDepth":12,"format":"avif","quality":{"target":0.9}"#,
+            "bitDepth: 12 bits cannot be combined with a target for quality"
+        ),
         (#""profile":"P3""#, #"profile: expected srgb or p3, found "P3""#),
     ])
     func explainsInvalidOptionsOfEncoders(fields: String, message: String) {
@@ -320,7 +353,7 @@ import Testing
         "position", "trim", "linearLight", "before",
         "palette", "thumbhash", "phash", "info",
         "effort", "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize",
-        "nearLossless", "chromaSubsampling", "quantize", "profile", "blurhash", "dominantColor", "variants",
+        "nearLossless", "chromaSubsampling", "bitDepth", "quantize", "profile", "blurhash", "dominantColor", "variants",
         "partial",
         "maxAge", "cache", "tenant", "headers", "tags", "slot", "generation", "delivery", "prefetch", "refresh",
         "notBefore",

@@ -55,7 +55,7 @@ import Testing
                         keepProfile: true, frames: 5, similarity: 0.98, maximumBytes: 50_000, allowsResizing: true,
                         nearLossless: true, chromaSubsampling: ChromaSubsampling.full,
                         quantization: Quantization(colors: 16),
-                        profile: .p3),
+                        profile: .p3, bitDepth: 16),
                     findings: Set(AnalysisKind.allCases), info: InfoOptions(location: true))
             }
         }

@@ -79,6 +79,10 @@ import Testing
                 "--processor (number 2): blur.radius: expected 0.0 to"
             ),
             ("submit https://example.org/ --frames 0", "--frames: expected 1 to 65535, found 0"),
+            (
+                "submit https://example.org/ --format jpeg --bit-depth 16",
+                "--bit-depth: 16 bits require the format png or tiff or jxl"
+            ),
             ("submit initials:ABCD", "source: expected 1 to 3 initials without spaces"),
             (
                 "key https://example.org/ --set images.formats=bmp",
@@ -262,6 +266,8 @@ import Testing
             ])
             #expect(run.expect(0).output.contains("gravity=\(line)\n"))
         }
+        let deep = ["key", "https://example.org/", "--format", "png", "--bit-depth", "16", "--text"]
+        #expect(try await Executable.run(deep).expect(0).output.hasSuffix("format=png\nbit-depth=16\n"))
         let up = try await Executable.run(["key", "https://example.org/", "--width", "3", "--upscale", "--text"])
         #expect(up.expect(0).output.contains("size=width 3\nupscale=true\n"))
         let none = try await Executable.run(["key", "https://example.org/", "--width", "3", "--no-sizing", "--text"])

@@ -122,6 +122,8 @@ type Output struct {
 	NearLossless bool `json:"nearLossless,omitempty"`
 	// ChromaSubsampling is the resolution of colors in JPEG and AVIF: "auto", "4:4:4" or "4:2:0".
 	ChromaSubsampling string `json:"chromaSubsampling,omitempty"`
+	// BitDepth is the number of bits per sample: 16 for PNG, TIFF and JPEG XL, 12 for AVIF. Default: 8.
+	BitDepth int `json:"bitDepth,omitempty"`
 	// Quantize reduces a PNG or GIF to few colors.
 	Quantize *Quantization `json:"quantize,omitempty"`
 	// Profile is the color space of the output: "srgb" or "p3".

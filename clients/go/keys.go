@@ -569,6 +569,8 @@ func variantText(output fields) string {
 	add(output.bool("nearLossless", false), "near-lossless")
 	sampling := output.text("chromaSubsampling", "auto")
 	add(sampling != "auto", "chroma="+sampling)
+	depth := output.number("bitDepth", 8)
+	add(depth != 8, "bit-depth="+wholeText(depth))
 	quantize := quantizeText(output)
 	add(quantize != "", "quantize="+quantize)
 	add(output.has("effort"), "effort="+wholeText(output.number("effort", 0)))

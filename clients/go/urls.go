@@ -74,7 +74,8 @@ var renderParameters = []string{
 	"source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "position", "cropRect", "trim",
 	"gravity", "sizeForDisplay", "sizer", "upscale", "interpolationQuality", "linearLight", "background", "before", "processors",
 	"format", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize",
-	"nearLossless", "chromaSubsampling", "quantize", "profile", "tolerance", "maxAge", "cache", "tenant", "tags", "priority",
+	"nearLossless", "chromaSubsampling", "bitDepth", "quantize", "profile", "tolerance", "maxAge", "cache", "tenant", "tags",
+	"priority",
 }
 
 // infoParameters are the fields of jobs that /v1/info takes, in the order of URLs.

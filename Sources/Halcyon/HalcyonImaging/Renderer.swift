@@ -45,9 +45,14 @@ public struct Renderer: Sendable {
 
     /// Reads headers, plans, and checks limits on the calling thread. No pixel is decoded.
     ///
+    /// - Parameters:
+    ///   - original: The original, if the file is an archive copy of it.
+    ///   - archive: The archive copy to make instead of variants. Without one, the plan has no outputs.
     /// - Throws: ``JobError``, like rendering.
-    public func plan(_ file: EncodedImage, _ variants: [Variant]) throws(JobError) -> RenderPlan {
-        try RenderPlan(file, variants, within: limits, extensions)
+    public func plan(
+        _ file: EncodedImage, _ variants: [Variant], original: ArchivedOriginal? = nil, archive: ArchiveOptions? = nil
+    ) throws(JobError) -> RenderPlan {
+        try RenderPlan(file, variants, original: original, archive: archive, within: limits, extensions)
     }
 
     /// Renders a plan on the calling thread.
@@ -114,7 +119,7 @@ public struct Renderer: Sendable {
                 try input.sized(index, part, to: target, for: output)
             }
             let frame = try progress.step(\.process, .internal) { cancellation in
-                try sized.inSRGB(keepingProfile: variant.output.keepProfile, as: variant.output.profile)
+                try sized.inSRGB(for: variant.output)
                     .turned(output.orientation)
                     .placed(geometry, on: output.background)
                     .processed(
@@ -203,6 +208,9 @@ public struct RenderResult: Sendable, Codable {
         public var process = Duration.zero
         /// Encoding.
         public var encode = Duration.zero
+
+        /// Creates durations of zero.
+        public init() {}
     }
 }
 

@@ -98,7 +98,7 @@ extension HalcyonClient {
         "tolerance", "preset", "source", "width", "height", "screenScale", "cropRect", "trim", "gravity",
         "sizeForDisplay", "sizer", "upscale", "linearLight", "before", "processors", "quality", "lossless", "effort",
         "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless",
-        "chromaSubsampling", "quantize", "profile", "maxAge", "cache", "tags", "fallback",
+        "chromaSubsampling", "bitDepth", "quantize", "profile", "maxAge", "cache", "tags", "fallback",
     ]
 
     /// The query for the image of a job, in the order of the names, so that equal jobs have equal URLs; nil if it is

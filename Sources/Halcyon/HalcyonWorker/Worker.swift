@@ -194,10 +194,13 @@ public final class Worker: Sendable {
             resultStore: options.resultStore, errors: errors(of: "events"))
         let lookup = LookupStage(
             results: results, persist: persist, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
+        let renderings = PrioritySemaphore(options.concurrency + options.concurrency / 4, shares: lanes)
         let render = RenderStage(
-            sources: sources, assets: assets, service: service,
-            permits: PrioritySemaphore(options.concurrency + options.concurrency / 4, shares: lanes),
-            memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch))
+            sources: sources, assets: assets, service: service, permits: renderings,
+            memory: ResultMemory(fetches, bytesPerPermit: options.memory.fetch),
+            archive: options.archive.minimumPixels > 0
+                ? ArchiveStage(
+                    options.archive, service, renderings, options.extensions, log: log, metrics: metrics) : nil)
         let decoder = DecodeStage(
             reader: reader, topics: options.topics, tenants: options.tenants)
         let refresher = ResultRefresher(

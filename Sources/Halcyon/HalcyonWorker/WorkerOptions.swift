@@ -45,6 +45,8 @@ public struct WorkerOptions: Sendable {
     public var sources = SourceOptions()
     /// The options of the source cache.
     public var sourceTier = SourceCacheOptions()
+    /// The archive copies of large sources. With 0 for ``ArchiveOptions/minimumPixels`` there are none.
+    public var archive = ArchiveOptions(minimumPixels: 0, pixels: 3_000_000)
     /// The limits that protect the origins.
     public var origins = OriginLimits()
     /// The maximum number of sources in transfer, or in memory waiting to be rendered.

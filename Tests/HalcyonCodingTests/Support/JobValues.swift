@@ -73,6 +73,7 @@ extension RandomJobs {
         ("keepProfile", [true, false, nil]), ("tolerance", ["strict", "truncated", nil]),
         ("maximumBytes", [1, 50_000, 1_073_741_824, nil]), ("allowResize", [true, false, nil]),
         ("nearLossless", [true, false, nil]), ("chromaSubsampling", ["auto", "4:4:4", "4:2:0", nil]),
+        ("bitDepth", [8, 8.0, nil]),
         ("quantize", [true, false, 2, 4, 16, 256, [:], ["colors": 16, "dither": 0], ["dither": 0.25], nil]),
         ("upscale", [true, false, nil]), ("frames", [1, 65_535, 12.0, nil]),
         ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
@@ -284,6 +285,7 @@ extension RandomJobs {
         ("keepProfile", [0]), ("tolerance", ["Truncated", true, ""]),
         ("maximumBytes", [0, -1, 1.5, 1_073_741_825, 1e300, "50000", true, [50000]]), ("allowResize", [1, "true"]),
         ("nearLossless", [60, "true"]), ("chromaSubsampling", ["4:2:2", "420", true, 420, ""]),
+        ("bitDepth", [0, -16, 1, 9, 10, 24, 32, 12.5, 1e300, "16", true, [16]]),
         (
             "quantize",
             [

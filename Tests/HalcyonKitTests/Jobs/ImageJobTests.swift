@@ -38,6 +38,7 @@ import struct HalcyonCoding.Preset
         (output.lossless, output.progressive, output.stripMetadata, output.keepProfile) = (false, false, true, false)
         (output.maximumBytes, output.allowResize, output.nearLossless) = (50_000, true, true)
         (output.chromaSubsampling, output.profile) = (ImageJob.ChromaSubsampling.full, .p3)
+        output.bitDepth = 8
         output.quantize = ImageJob.Quantization(colors: 16, dither: 0.5)
         (output.blurhash, output.dominantColor, output.tolerance) = (true, true, .truncated)
         (output.palette, output.thumbhash, output.phash, output.info) = (true, true, true, .init(location: true))

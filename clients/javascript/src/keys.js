@@ -314,6 +314,7 @@ function variant(all) {
     fields.lossless && "lossless",
     fields.nearLossless && "near-lossless",
     (fields.chromaSubsampling ?? "auto") !== "auto" && `chroma=${fields.chromaSubsampling}`,
+    (fields.bitDepth ?? 8) !== 8 && `bit-depth=${fields.bitDepth}`,
     (fields.quantize ?? false) !== false && quantize(fields.quantize),
     "effort" in fields && `effort=${fields.effort}`,
     fields.progressive && "progressive",

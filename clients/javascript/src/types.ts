@@ -141,6 +141,7 @@ export interface Picture {
   allowResize?: boolean;
   nearLossless?: boolean;
   chromaSubsampling?: "auto" | "4:4:4" | "4:2:0";
+  bitDepth?: 8 | 12 | 16;
   quantize?: boolean | 2 | 4 | 16 | 256 | { colors?: 2 | 4 | 16 | 256; dither?: number };
   profile?: "srgb" | "p3";
   lossless?: boolean;

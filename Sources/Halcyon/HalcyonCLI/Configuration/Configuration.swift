@@ -52,6 +52,7 @@ struct Configuration {
         traces = try TraceOptions(settings)
         try checkGuarantee()
         try checkProgressInterval()
+        try checkArchive()
     }
 
     /// The options with the values of the settings.
@@ -193,6 +194,18 @@ struct Configuration {
         let interval = options.worker.progressInterval
         guard interval == .zero || interval >= .milliseconds(100) else {
             throw ConfigurationError("events.progressInterval: expected at least 100ms, or 0 for no progress events")
+        }
+    }
+
+    /// Checks the sizes of archive copies.
+    /// - Throws: ``ConfigurationError`` for copies that would not be smaller than their sources, or not be allowed.
+    private func checkArchive() throws(ConfigurationError) {
+        let (archive, limit) = (options.worker.archive, options.worker.images.outputPixels)
+        guard archive.minimumPixels == 0 || archive.pixels < archive.minimumPixels else {
+            throw ConfigurationError("sources.archive.pixels: expected less than sources.archive.minimumPixels")
+        }
+        guard archive.minimumPixels == 0 || archive.pixels <= limit else {
+            throw ConfigurationError("sources.archive.pixels: expected at most images.maximumOutputPixels, \(limit)")
         }
     }
 

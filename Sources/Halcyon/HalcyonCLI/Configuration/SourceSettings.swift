@@ -76,6 +76,19 @@ extension ProgramOptions {
             "sources.diskCacheRetention", \.worker.sourceTier.folderRetention, .seconds(in: .zero ... .days(36_525))
         )
         .help("Retention on disk of sources that can be revalidated, fresh or not."),
+        Setting("sources.archive.minimumPixels", \.worker.archive.minimumPixels, .integer(in: 0...1_000_000_000))
+            .help(
+                """
+                Sources with more pixels are reduced once to an archive copy, from which all results that fit into it \
+                are rendered. 0 for no copies. All workers need the same value.
+                """),
+        Setting("sources.archive.pixels", \.worker.archive.pixels, .integer(in: 10_000...100_000_000))
+            .help("Maximum number of pixels of an archive copy. All workers need the same value."),
+        Setting("sources.archive.redisBytes", \.worker.sourceTier.copyBytes, .byteSize(in: 0...(512 << 20)))
+            .help(
+                "Maximum size of an archive copy in Redis; 0 stores none there. Part of sources.redisBudget."),
+        Setting("sources.archive.retention", \.worker.sourceTier.copyRetention, .seconds(in: .zero ... .days(36_525)))
+            .help("Retention in Redis of archive copies, fresh or not."),
         Setting("sources.heuristicFraction", \.worker.sourceTier.freshness.heuristicFraction, .number(in: 0...1))
             .help(
                 """

@@ -120,6 +120,9 @@ enum SizingOptions {
             "chroma-subsampling", .oneOf(["auto"] + ChromaSubsampling.allCases.map(\.rawValue)), as: "RATIO",
             help: "The resolution of colors in JPEG and AVIF: 4:4:4 (full) or 4:2:0 (half)."),
         FieldOption(
+            "bit-depth", .integer(), as: "BITS",
+            help: "The number of bits per sample: 16 for PNG, TIFF and JPEG XL, 12 for AVIF, or 8."),
+        FieldOption(
             "quantize", .integer(), as: "COLORS", help: "Encode PNG and GIF with a palette of 2, 4, 16 or 256 colors."),
         FieldOption("effort", .integer(), as: "0…9", help: "The encoder effort, from fast (0) to small (9)."),
         FieldOption(flag: "progressive", help: "Write a progressive JPEG or an interlaced PNG."),

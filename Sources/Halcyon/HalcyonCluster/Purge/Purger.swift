@@ -40,7 +40,7 @@ public struct Purger: Sendable {
     }
 
     private func delete(sourceOf keys: SourceKeys, _ tenant: String?) async throws(RedisError) -> Int {
-        let begun = try await begin(keys, [keys.source], item: nil, listing: true)
+        let begun = try await begin(keys, [keys.source, keys.copy], item: nil, listing: true)
         var count = 0
         for start in stride(from: 0, to: begun.names.count, by: Self.step) {
             let names = begun.names[start..<min(start + Self.step, begun.names.count)]
@@ -168,7 +168,7 @@ enum PurgeScripts {
           for place = 3, #KEYS do
             local key = KEYS[place]
             local name = string.match(key, '}:(.*)$')
-            if name ~= 'source' then
+            if name ~= 'source' and name ~= 'copy' then
               local stored = redis.call('HGET', key, 'storedAt')
               if stored then
                 table.insert(gone, key)

@@ -399,6 +399,8 @@ struct SourceKeys: Hashable, Sendable {
     var results: String { stem + "results" }
     /// The cached source.
     var source: String { stem + "source" }
+    /// The archive copy of the source.
+    var copy: String { stem + "copy" }
     /// The fencing tokens of work in flight, and the minimum tokens for storing.
     var fences: String { LeaseName(product: source).fences }
     /// The key of the result with this name.

@@ -209,6 +209,15 @@ extension OutputOptions {
         }
     }
 
+    /// Decodes a number of bits per sample. 8 is the default.
+    mutating func setBitDepth(_ value: JSONElement) throws(JSONError) {
+        let bits = try value.isNull ? 8 : Int(value.integer(in: 8...16))
+        guard bits == 8 || !Self.formats(ofBitDepth: bits).isEmpty else {
+            throw JSONError(.invalid, "expected 8, 12 or 16 bits per sample, found \(bits)")
+        }
+        bitDepth = bits == 8 ? nil : bits
+    }
+
     /// Decodes an output profile. That of `srgb` is the default.
     mutating func setProfile(_ value: JSONElement) throws(JSONError) {
         let word = try value.given?.string() ?? "srgb"

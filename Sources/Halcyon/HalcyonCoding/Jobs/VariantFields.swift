@@ -66,6 +66,7 @@ struct VariantFields {
         case "lossless": output.lossless = try isNull ? false : value.bool()
         case "nearLossless": output.nearLossless = try isNull ? false : value.bool()
         case "chromaSubsampling": try output.setChromaSubsampling(value)
+        case "bitDepth": try output.setBitDepth(value)
         case "quantize": output.quantization = try isNull ? nil : Quantization(value)
         case "effort": output.effort = try isNull ? nil : Int(value.integer(in: 0...9))
         case "progressive": output.progressive = try isNull ? false : value.bool()
@@ -115,7 +116,10 @@ struct VariantFields {
             background: background, before: try before?.scaled(by: screenScale, reader, "before") ?? [],
             processors: try processors?.scaled(by: screenScale, reader, "processors") ?? [], tolerance: tolerance,
             output: output, findings: findings, info: info)
-        guard let info else { return variant }
+        guard let info else {
+            if let conflict = variant.bitDepthConflict { throw JSONError(.invalid, conflict, path: "bitDepth") }
+            return variant
+        }
         // No image is rendered, so its fields have no effect.
         return Variant(
             sizing: Sizing(goal: .sizer(.natural)), tolerance: tolerance, findings: findings, info: info)

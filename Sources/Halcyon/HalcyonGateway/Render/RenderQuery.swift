@@ -23,8 +23,9 @@ struct RenderQuery {
     static let values: Set = [
         "source", "width", "height", "screenScale", "cropRect", "trim", "gravity", "sizeForDisplay", "sizer", "upscale",
         "linearLight", "before", "processors", "quality", "lossless", "effort", "progressive", "stripMetadata",
-        "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless", "quantize", "maxAge", "cache", "tags",
-        "fallback",
+        "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless", "bitDepth", "quantize", "maxAge",
+        "cache",
+        "tags", "fallback",
     ]
     /// The parameters of a request for facts.
     static let facts = texts.intersection(["tenant", "priority", "tolerance"])

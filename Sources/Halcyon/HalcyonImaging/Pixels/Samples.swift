@@ -24,7 +24,7 @@ extension Image {
 
     /// Adds an opaque alpha if there is none.
     func withAlpha() throws(VipsError) -> Image {
-        hasAlpha ? self : try calling("bandjoin_const", ["c": [255]])
+        hasAlpha ? self : try calling("bandjoin_const", ["c": [sampleFormat == .uint16 ? 65_535 : 255]])
     }
 
     /// Removes alpha.

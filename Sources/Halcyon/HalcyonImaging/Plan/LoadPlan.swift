@@ -38,7 +38,8 @@ struct LoadPlan {
                 output.frames > 1 || output.variant.needsFullResolution
                 ? .none
                 : Reduction(
-                    of: source.format, spare: output.spare, quality: output.variant.interpolationQuality)
+                    of: source.storedFormat, spare: output.spare / source.reduction,
+                    quality: output.variant.interpolationQuality)
         }
 
         /// The approximate number of decoded pixels per stored pixel along a side.
@@ -73,10 +74,11 @@ struct LoadPlan {
         frames = outputs.map(\.frames).max() ?? 1
         isOnePass = outputs.count == 1 && frames == 1 && !outputs[0].variant.needsWholeImage
         let samples = source.bytesPerPixel
-        let decoded = Self.pixels(of: source.rawSize, at: reduction.ratio)
+        let decoded = Self.pixels(of: source.storedSize, at: reduction.ratio)
         let kept = isOnePass ? 0 : decoded * Double(samples * frames) * 4 / 3
         let made = zip(outputs, sizes).map { output, sizes in
-            Double(sizes.largest.pixels) * Double(samples * (3 + output.frames))
+            let bytes = output.variant.output.bitDepth == nil ? samples : max(samples, source.header.bands * 2)
+            return Double(sizes.largest.pixels) * Double(bytes * (3 + output.frames))
         }
         let bytes = source.decodingBytes(at: reduction) + kept + made.reduce(0, +)
         estimatedBytes = Int(min(bytes, 1e18))
@@ -97,16 +99,16 @@ extension SourceImage {
     /// Returns the memory that the decoder needs, in bytes.
     fileprivate func decodingBytes(at reduction: LoadPlan.Reduction) -> Double {
         let isInterlaced = header.text(of: "jpeg-multiscan") == "1" || header.text(of: "interlaced") == "1"
-        let whole = Double(rawSize.pixels * bytesPerPixel)
-        let rows = Double(rawSize.width * bytesPerPixel * 64)
-        return switch format {
+        let whole = Double(storedSize.pixels * bytesPerPixel)
+        let rows = Double(storedSize.width * bytesPerPixel * 64)
+        return switch storedFormat {
         // A progressive JPEG holds all coefficients, 16 bits each, until its last scan; a baseline JPEG holds a few
         // rows.
         case .jpeg: isInterlaced ? whole * 2 : rows
         case .png: isInterlaced ? whole : rows
-        case .webp: LoadPlan.pixels(of: rawSize, at: reduction.ratio) * 4 + rows
+        case .webp: LoadPlan.pixels(of: storedSize, at: reduction.ratio) * 4 + rows
         // Filters and groups are drawn in separate buffers.
-        case .svg, .pdf: LoadPlan.pixels(of: rawSize, at: reduction.ratio) * 12 + rows
+        case .svg, .pdf: LoadPlan.pixels(of: storedSize, at: reduction.ratio) * 12 + rows
         case .heic, .avif, .jxl: whole * 2.5
         // The whole image, and the library's copy of it.
         default: whole * 2

@@ -25,6 +25,7 @@ struct OutputPlan {
     /// - Throws: ``JobError`` for a format that cannot be encoded here, invalid geometry, or an unknown extension.
     init(_ variant: Variant, of source: SourceImage, _ extensions: Extensions) throws(JobError) {
         try extensions.validate(variant)
+        if let conflict = variant.bitDepthConflict { throw JobError(.unsupportedFormat, "bitDepth: \(conflict)") }
         let variant = variant.analyzed
         self.variant = variant
         sourceSize = source.size
@@ -173,7 +174,8 @@ extension OutputPlan {
         // picture; to shrink the picture, it holds a smaller copy.
         let search = (options.targetSimilarity != nil ? 20 : 0) + (options.allowsResizing ? 4 : 0)
         let most = candidates.map { encoderBytes(of: $0.output, for: size) }.max() ?? 0
-        return most + search * size.pixels * frames
+        // Encoders hold deep samples in twice as many bytes.
+        return most * (options.bitDepth == nil ? 1 : 2) + search * size.pixels * frames
     }
 
     private func encoderBytes(of format: ImageFormat, for size: PixelSize) -> Int {

@@ -23,13 +23,16 @@ public struct RenderPlan {
     /// Creates a plan.
     /// - Throws: ``JobError`` if the file is not an image, an output is not possible, or a limit is exceeded.
     init(
-        _ file: EncodedImage, _ variants: [Variant], within limits: ImageLimits, _ extensions: Extensions
+        _ file: EncodedImage, _ variants: [Variant], original: ArchivedOriginal? = nil, archive: ArchiveOptions? = nil,
+        within limits: ImageLimits, _ extensions: Extensions
     ) throws(JobError) {
         // A variant that does not tolerate truncation fails the others.
         let toleratesCut = variants.allSatisfy {
             !$0.needsPixels || ($0.tolerance ?? limits.tolerance) == .truncated
         }
-        source = try SourceImage(file, toleratingCut: toleratesCut)
+        let source = try SourceImage(file, toleratingCut: toleratesCut, original: original)
+        self.source = source
+        let variants = archive.map { [$0.variant(for: source)].compactMap(\.self) } ?? variants
         var outputs: [OutputPlan] = []
         var sizes: [OutputSizes] = []
         var longest = variants.contains(where: \.needsPixels) ? source.unstoppableMilliseconds : 0
@@ -76,8 +79,8 @@ public struct RenderPlan {
 ///
 /// The span may begin and end inside pixels if the decoder has reduced the image. libvips crops at whole pixels and
 /// resizes around the center of its input. The crop is therefore chosen so that its center is as close as possible to
-/// that of the span, with the scale of the span. The remaining error is a shift of at most a quarter of a decoded
-/// pixel, plus the pixels that the decoder cut off at the end of the image.
+/// that of the span, with the scale of the span. The remaining error is a ``shift`` of at most half a decoded pixel, plus
+/// the pixels that the decoder cut off at the end of the image.
 struct ResamplePlan: Hashable {
     /// The first used pixel.
     let start: Int
@@ -85,6 +88,8 @@ struct ResamplePlan: Hashable {
     let length: Int
     /// The number of output pixels per pixel.
     let scale: Double
+    /// The distance between the centers of the crop and of the span, in output pixels.
+    let shift: Double
 
     /// - Parameters:
     ///   - span: The span in pixels of the decoded image; not empty.
@@ -106,14 +111,19 @@ struct ResamplePlan: Hashable {
         // libvips rounds the size of its output, so only lengths that round to the target are valid.
         let fitting = lengths.filter { abs(Double($0) * scale - Double(target)) < 0.49 }
         if let best = fitting.map(crop).min(by: { ($0.error, $0.length) < ($1.error, $1.length) }) {
-            self.init(start: best.start, length: best.length, scale: best.length == target ? 1 : scale)
+            self.init(
+                start: best.start, length: best.length, scale: best.length == target ? 1 : scale,
+                shift: best.error * scale)
         } else {
             let nearest = crop(min(max(1, Int(extent.rounded())), count))
-            self.init(start: nearest.start, length: nearest.length, scale: Double(target) / Double(nearest.length))
+            self.init(
+                start: nearest.start, length: nearest.length, scale: Double(target) / Double(nearest.length),
+                shift: nearest.error * scale)
         }
     }
 
-    private init(start: Int, length: Int, scale: Double) {
+    private init(start: Int, length: Int, scale: Double, shift: Double) {
+        self.shift = shift
         self.start = start
         self.length = length
         self.scale = scale
@@ -129,13 +139,13 @@ extension SourceImage {
     var unstoppableMilliseconds: Double {
         guard header.isDecodedAtOnce else { return 0 }
         let perMillion =
-            switch format {
+            switch storedFormat {
             case .jpeg: 14.0
             case .png, .webp: 32.0
             case .gif: 18.0
             default: 100.0
             }
-        return perMillion * Double(rawSize.pixels) / 1_000_000
+        return perMillion * Double(storedSize.pixels) / 1_000_000
     }
 }
 

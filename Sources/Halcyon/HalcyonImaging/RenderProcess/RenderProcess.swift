@@ -42,7 +42,7 @@ final class RenderProcess: Sendable {
         // An eighth and 16 MiB more, because the memory is an estimate.
         try wait(allowing: memory + memory / 8 + baseMemory + order.bytes + (16 << 20))
         // No encoder produces more bytes than the pixels at 16 bits per sample, plus a small amount.
-        let most = order.variants.count * (limits.outputPixels * 8 + 1 << 20)
+        let most = max(1, order.variants.count) * (limits.outputPixels * 8 + 1 << 20)
         guard let message = try socket.receive(MessageSocket.Limits(bytes: most)) else { throw MessageError.ended }
         let reply = try message.value(RenderReply.self)
         guard let answer = reply.answer(message.bodies) else { throw MismatchedReply() }

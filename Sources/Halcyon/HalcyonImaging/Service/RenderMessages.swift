@@ -9,6 +9,8 @@ struct RenderRequest: Codable {
     /// The maximum memory of the rendering, in bytes.
     var memory: Int
     var variants: [Variant]
+    private var original: ArchivedOriginal?
+    private var archive: ArchiveOptions?
     /// The sources of the assets, in the order of their bytes after the source.
     private var assets: [Source]
     /// The names of the formats that may be read.
@@ -22,7 +24,8 @@ struct RenderRequest: Codable {
     {
         let assets = Array(order.assets)
         let request = RenderRequest(
-            limits: limits, memory: memory, variants: order.variants, assets: assets.map(\.key),
+            limits: limits, memory: memory, variants: order.variants, original: order.original, archive: order.archive,
+            assets: assets.map(\.key),
             formats: Set(VipsLibrary.allowed.map(\.rawValue)), fonts: Fonts.folder)
         return try MessageSocket.Message(request, [order.source] + assets.map(\.value))
     }
@@ -34,7 +37,10 @@ struct RenderRequest: Codable {
         if VipsLibrary.allowed != formats { VipsLibrary.allow(formats) }
         if let fonts { Fonts.use(folder: fonts) }
         let renderer = Renderer(limits: limits, extensions: extensions)
-        return (renderer, try renderer.plan(renderer.identify(source), variants))
+        return (
+            renderer,
+            try renderer.plan(renderer.identify(source), variants, original: original, archive: archive)
+        )
     }
 
     /// Returns the bytes of the assets.

@@ -52,16 +52,29 @@ public struct RenderService: Sendable {
     /// after a wait for memory. When it passes or the task is cancelled, the rendering stops within milliseconds, even
     /// inside a codec, and this method throws. A rendering that still waits for a thread is released at once.
     ///
-    /// - Parameter assets: The bytes of ``Variant/assets``.
+    /// - Parameters:
+    ///   - assets: The bytes of ``Variant/assets``.
+    ///   - original: The original, if the source is an archive copy of it. Variants refer to the original.
     /// - Throws: ``JobError`` of code `timeout` if the deadline passed, or `poison` if a trial confirmed it;
     ///   `CancellationError`; ``ThreadPoolClosed``.
     public func render(
         _ source: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:],
-        isolation: Isolation = .whereNeeded
+        isolation: Isolation = .whereNeeded, original: ArchivedOriginal? = nil
     ) async throws -> RenderResult {
-        let order = RenderTask.Input(source: source, variants: variants, assets: assets, isolation: isolation)
+        try await render(
+            RenderTask.Input(
+                source: source, variants: variants, assets: assets, isolation: isolation, original: original))
+    }
+
+    /// Runs `body` on a thread of the pool.
+    func onThread<Result: Sendable>(_ body: @escaping @Sendable (Renderer) -> Result) async throws -> Result {
+        try await pool.run { [renderer] in body(renderer) }
+    }
+
+    /// Renders variants, or makes an archive copy.
+    func render(_ order: RenderTask.Input) async throws -> RenderResult {
         do {
-            guard children != nil, case .trial(let most) = isolation else { return try await take(order) }
+            guard children != nil, case .trial(let most) = order.isolation else { return try await take(order) }
             return try await put(order, onTrialWith: most)
         } catch let stop as RenderTask.CancellationReason {
             throw error(of: stop)
@@ -131,7 +144,7 @@ public struct RenderService: Sendable {
         if let children, order.isolation != .whereNeeded { return try renderInChild(children) }
         let file = try renderer.identify(order.source)
         if let children, Codecs.isApart(file.format) { return try renderInChild(children) }
-        let plan = try renderer.plan(file, order.variants)
+        let plan = try renderer.plan(file, order.variants, original: order.original, archive: order.archive)
         if let children,
             Codecs.areApart(order, of: file.format) || plan.unstoppable > Self.uninterruptibleLimit || plan.isAnimated
                 || plan.memory > Self.memoryHere

@@ -12,6 +12,10 @@ final class RenderTask: Sendable {
         var variants: [Variant]
         var assets: [Source: [UInt8]]
         var isolation: RenderService.Isolation
+        /// The original, if the source is an archive copy of it.
+        var original: ArchivedOriginal?
+        /// The archive copy to make instead of variants.
+        var archive: ArchiveOptions?
 
         /// The size of the files, in bytes.
         var bytes: Int { assets.values.reduce(source.count) { $0 + $1.count } }

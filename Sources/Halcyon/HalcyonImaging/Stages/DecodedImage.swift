@@ -41,14 +41,16 @@ final class DecodedImage {
             case .shrink(let factor): (1 / Double(factor), 1 / Double(factor))
             case .scale:
                 (
-                    Double(image.width) / Double(source.rawSize.width),
-                    Double(image.height) / Double(source.rawSize.height)
+                    Double(image.width) / Double(source.storedSize.width),
+                    Double(image.height) / Double(source.storedSize.height)
                 )
             }
+        let x = Double(source.storedSize.width) / Double(source.rawSize.width)
+        let y = Double(source.storedSize.height) / Double(source.rawSize.height)
         whole = image
         for index in 0..<image.frames {
             let frame = image.frames > 1 ? try image.page(index) : image
-            frames.append(Level(image: frame, across: across, down: down))
+            frames.append(Level(image: frame, across: across * x, down: down * y))
         }
     }
 
@@ -151,6 +153,39 @@ extension Image {
         }
     }
 
+    /// Step 7 as an output requests it.
+    func inSRGB(for output: OutputOptions) throws(VipsError) -> Image {
+        output.bitDepth == nil
+            ? try inSRGB(keepingProfile: output.keepProfile, as: output.profile)
+            : try inDeepSRGB(keepingProfile: output.keepProfile, as: output.profile)
+    }
+
+    /// Step 7 for outputs of more than 8 bits: converts to 16-bit sRGB or 16-bit gray, by the same rules. Samples of 8
+    /// bits are spread over the whole range.
+    func inDeepSRGB(keepingProfile: Bool, as target: OutputProfile? = nil) throws(VipsError) -> Image {
+        let profile = keepingProfile ? nil : bytes(of: "icc-profile-data")
+        let isForeign = interpretation == .cmyk || profile.map { !ICCProfile($0).isSRGB } ?? false
+        if isForeign || target != nil && channels >= 3 {
+            // A profile that does not match is ignored.
+            if let colors = try? withoutAlpha().throughProfiles(to: target?.rawValue ?? "srgb", depth: 16) {
+                return hasAlpha ? try colors.joined(with: alpha().widened()) : colors
+            }
+        }
+        switch (interpretation, sampleFormat) {
+        case (.rgb16, .uint16), (.grey16, .uint16): return self
+        case (.sRGB, .uint8), (.grey, .uint8):
+            return try widened().calling("copy", ["interpretation": interpretation == .grey ? "grey16" : "rgb16"])
+        case (.grey, _), (.grey16, _): return try calling("colourspace", ["space": "grey16"])
+        default: return try calling("colourspace", ["space": "rgb16"])
+        }
+    }
+
+    /// Converts 8-bit samples to 16 bits.
+    private func widened() throws(VipsError) -> Image {
+        guard sampleFormat == .uint8 else { return self }
+        return try calling("linear", ["a": [257], "b": [0]]).calling("cast", ["format": "ushort"])
+    }
+
     private func inProfile(_ target: OutputProfile) throws(VipsError) -> Image {
         if interpretation == .cmyk || bytes(of: "icc-profile-data") != nil, bands - (hasAlpha ? 1 : 0) >= 3 {
             // A profile that does not match is ignored.
@@ -163,7 +198,7 @@ extension Image {
     /// Converts grey to red, green and blue.
     func inColour() throws(VipsError) -> Image {
         guard bands < 3 else { return self }
-        return try calling("colourspace", ["space": "srgb"])
+        return try calling("colourspace", ["space": sampleFormat == .uint16 ? "rgb16" : "srgb"])
     }
 
     /// Converts by profiles to 8 bits. libvips 8.14 would clip a 16-bit alpha at 255 if the profile is grey, so alpha
@@ -176,9 +211,9 @@ extension Image {
         ).image()
     }
 
-    private func throughProfiles(to output: String) throws(VipsError) -> Image {
+    private func throughProfiles(to output: String, depth: Int = 8) throws(VipsError) -> Image {
         var arguments: [String: Value] = [
-            "output-profile": .string(output), "embedded": true, "depth": 8, "intent": "relative",
+            "output-profile": .string(output), "embedded": true, "depth": .int(depth), "intent": "relative",
         ]
         if interpretation == .cmyk { arguments["input-profile"] = "cmyk" }
         if interpretation == .sRGB, bytes(of: "icc-profile-data") == nil { arguments["input-profile"] = "srgb" }

@@ -84,8 +84,15 @@ struct Encoder {
             return nil
         }
         guard self.format.canSave else { return nil }
+        if let bits = output.bitDepth {
+            guard OutputOptions.formats(ofBitDepth: bits).contains(format) else { return nil }
+            if format == .png || format == .avif { options["bitdepth"] = .int(bits) }
+        }
         if let sampling = output.chromaSubsampling, [.jpeg, .avif].contains(format) {
             options["subsample-mode"] = sampling == .full ? "off" : "on"
+        } else if format == .avif, output.lossless {
+            // By default libvips halves the resolution of colors in lossless files too.
+            options["subsample-mode"] = "off"
         }
         self.output = format
         self.options = options
@@ -340,7 +347,7 @@ extension OutputPlan {
     func ownFile(of source: SourceImage) -> [UInt8]? {
         let whole = PixelRect(source.size)
         guard [.jpeg, .webp, .gif, .avif, .png].contains(format), source.format == format, frames == source.frames,
-            !source.isTruncated, source.orientation == .upright,
+            !source.isTruncated, !source.isCopy, source.orientation == .upright,
             geometry == SizingPlan(scaling: source.size, to: source.size), part == whole, variant.allProcessors.isEmpty,
             !canBeTransparent(source) || variant.background.alpha == 0,
             asksForNoCoding, keepsColours(of: source.header)
@@ -357,6 +364,7 @@ extension OutputPlan {
         return output.quality == nil && output.effort == nil && !output.lossless && !output.progressive
             && output.stripMetadata && !output.nearLossless && !output.choosesFormat && output.similarity == nil
             && output.quantization == nil && output.chromaSubsampling == nil && output.profile == nil
+            && output.bitDepth == nil
     }
 
     private func keepsColours(of header: Image) -> Bool {

@@ -100,7 +100,8 @@ extension Image {
     /// Returns the color as the samples of a pixel of this image.
     func samples(of color: CSSColor) -> [Double] {
         let channels = bands < 3 ? [color.red] : [color.red, color.green, color.blue]
-        return (channels + (hasAlpha ? [color.alpha] : [])).map(Double.init)
+        let scale = sampleFormat == .uint16 ? 257.0 : 1
+        return (channels + (hasAlpha ? [color.alpha] : [])).map { Double($0) * scale }
     }
 }
 

@@ -9,6 +9,12 @@ struct SourceImage {
     let format: ImageFormat
     /// The size as stored, before auto-rotation.
     let rawSize: PixelSize
+    /// The format and the size of the pixels in the file. They differ from ``format`` and ``rawSize`` if the file is an
+    /// archive copy of the source.
+    let storedFormat: ImageFormat
+    let storedSize: PixelSize
+    /// True if the file is an archive copy of the source.
+    let isCopy: Bool
     let orientation: Orientation
     /// The number of frames of an animation; 1 for everything else, regardless of its pages.
     let frames: Int
@@ -20,8 +26,12 @@ struct SourceImage {
     /// - Throws: `corruptImage` if the header cannot be read, `unsupportedFormat` if the libraries lack a feature,
     ///   `tooManyPixels` if a drawing exceeds any possible image.
     ///
-    /// - Parameter toleratingCut: True if a truncated file is to be rendered.
-    init(_ file: EncodedImage, toleratingCut: Bool = false) throws(JobError) {
+    /// - Parameters:
+    ///   - toleratingCut: True if a truncated file is to be rendered.
+    ///   - original: The source, if the file is an archive copy of it.
+    init(
+        _ file: EncodedImage, toleratingCut: Bool = false, original: ArchivedOriginal? = nil
+    ) throws(JobError) {
         self.file = file
         isTruncated = toleratingCut && file.isTruncated
         options = ["access": "sequential", "fail-on": isTruncated ? "none" : "error"]
@@ -30,13 +40,22 @@ struct SourceImage {
         } catch {
             throw file.failure("the header: \(error.message)", error)
         }
-        format = ImageFormat(file.format, header)
-        rawSize = header.size
+        isCopy = original != nil
+        storedFormat = ImageFormat(file.format, header)
+        storedSize = header.size
+        format = original?.format ?? storedFormat
+        rawSize = original?.size ?? storedSize
         if file.isBeyondMeasure(header) {
             throw JobError(.tooManyPixels, "a side of the source exceeds the maximum number of pixels")
         }
         orientation = Orientation(exif: header.orientation)
-        frames = format.hasAnimation ? header.pages : 1
+        frames = storedFormat.hasAnimation ? header.pages : 1
+    }
+
+    /// The number of pixels of the source per pixel of the file along the side where it is larger; 1 unless the file is
+    /// a copy.
+    var reduction: Double {
+        max(Double(rawSize.width) / Double(storedSize.width), Double(rawSize.height) / Double(storedSize.height))
     }
 
     /// The upright size.

@@ -49,6 +49,8 @@ extension ImageJob {
         public var nearLossless: Bool?
         /// The resolution of colors in JPEG and AVIF.
         public var chromaSubsampling: ChromaSubsampling?
+        /// The number of bits per sample: 16 for PNG, TIFF and JPEG XL, 12 for AVIF.
+        public var bitDepth: Int?
         /// The reduction of a PNG or GIF to few colors.
         public var quantize: Quantization?
         /// The color space of the output.

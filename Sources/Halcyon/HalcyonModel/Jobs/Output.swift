@@ -48,6 +48,8 @@ public struct OutputOptions: Hashable, Codable, Sendable {
     public var nearLossless: Bool
     /// The resolution of the colors in JPEG and AVIF; nil for the encoder's choice.
     public var chromaSubsampling: ChromaSubsampling?
+    /// The number of bits per sample, 12 or 16; nil for 8.
+    public var bitDepth: Int?
     /// The palette of a PNG or GIF; nil for the format's default.
     public var quantization: Quantization?
     /// The compression effort, 0 (fast) to 9 (small); nil for the format's default.
@@ -69,7 +71,7 @@ public struct OutputOptions: Hashable, Codable, Sendable {
         progressive: Bool = false, stripMetadata: Bool = true, keepProfile: Bool = false, frames: Int? = nil,
         choosesFormat: Bool = false, similarity: Double? = nil, maximumBytes: Int? = nil, allowsResizing: Bool = false,
         nearLossless: Bool = false, chromaSubsampling: ChromaSubsampling? = nil, quantization: Quantization? = nil,
-        profile: OutputProfile? = nil
+        profile: OutputProfile? = nil, bitDepth: Int? = nil
     ) {
         self.format = format
         self.choosesFormat = choosesFormat
@@ -78,6 +80,7 @@ public struct OutputOptions: Hashable, Codable, Sendable {
         self.allowsResizing = allowsResizing
         self.nearLossless = nearLossless
         self.chromaSubsampling = chromaSubsampling
+        self.bitDepth = bitDepth
         self.quantization = quantization
         self.profile = profile
         self.quality = quality
@@ -95,6 +98,16 @@ public struct OutputOptions: Hashable, Codable, Sendable {
     /// The similarity to search for; nil for a fixed quality and for lossless formats chosen by `best`.
     public var targetSimilarity: Double? {
         similarity ?? (choosesFormat && !lossless ? Self.standardSimilarity : nil)
+    }
+
+    /// The formats that can have a number of bits per sample other than 8.
+    public static func formats(ofBitDepth bits: Int) -> [ImageFormat] {
+        switch bits {
+        // 10 bits crash the encoder of libheif 1.15.
+        case 12: [.avif]
+        case 16: [.png, .tiff, .jxl]
+        default: []
+        }
     }
 
     /// True for `auto`.
@@ -179,6 +192,21 @@ public struct Variant: Hashable, Codable, Sendable {
 
     /// All processing steps in their order.
     public var allProcessors: [Processor] { before + processors }
+
+    /// The reason for which the output cannot have its ``OutputOptions/bitDepth``; nil if it can.
+    public var bitDepthConflict: String? {
+        guard let bits = output.bitDepth else { return nil }
+        let formats = OutputOptions.formats(ofBitDepth: bits)
+        guard let format = output.format, formats.contains(format) else {
+            return "\(bits) bits require the format \(formats.map(\.rawValue).joined(separator: " or "))"
+        }
+        let conflicts = [
+            ("before", !before.isEmpty), ("processors", !processors.isEmpty), ("linearLight", linearLight),
+            ("quantize", output.quantization != nil), ("a target for quality", output.similarity != nil),
+            ("maximumBytes", output.maximumBytes != nil && format == .png),
+        ]
+        return conflicts.first(where: \.1).map { "\(bits) bits cannot be combined with \($0.0)" }
+    }
 
     /// The additional pictures that the processors require, without duplicates.
     public var assets: [Source] {

@@ -41,6 +41,7 @@ extension Variant {
         if output.lossless { text += "lossless\n" }
         if output.nearLossless { text += "near-lossless\n" }
         if let sampling = output.chromaSubsampling { text += "chroma=\(sampling.rawValue)\n" }
+        if let bitDepth = output.bitDepth { text += "bit-depth=\(bitDepth)\n" }
         if let quantization = output.quantization {
             text.append("quantize=\(quantization.colors) dither=", canonical: quantization.dither)
         }

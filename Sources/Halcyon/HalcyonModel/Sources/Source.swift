@@ -176,3 +176,23 @@ public struct CustomSource: Hashable, Codable, Sendable {
         for byte in text.utf8 { hasher.combine(byte) }
     }
 }
+
+/// The source that an archive copy was made of.
+public struct ArchivedOriginal: Hashable, Codable, Sendable {
+    /// The file format.
+    public var format: ImageFormat
+    /// The upright size in pixels.
+    public var size: PixelSize
+    /// The size of the file in bytes.
+    public var bytes: Int
+    /// The SHA-256 of the file in lowercase hexadecimal.
+    public var sha256: String
+
+    /// Creates a description of a source.
+    public init(format: ImageFormat, size: PixelSize, bytes: Int, sha256: String) {
+        self.format = format
+        self.size = size
+        self.bytes = bytes
+        self.sha256 = sha256
+    }
+}

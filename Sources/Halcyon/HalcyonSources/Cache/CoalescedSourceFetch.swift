@@ -17,12 +17,14 @@ struct CoalescedSourceFetch: DistributedExecution {
     private let fetcher: SourceFetcher
     private let meters: LoadMeters
     private let firstVersion: Int
+    /// The making of the archive copy; nil if the source itself is fetched.
+    private let copy: CopyWork?
     /// The latest lookup result.
     private let found: Lock<SourceCacheStack.SourceLookup>
 
     init(
         request: SourceRequest, use: SourceCacheUse, fetcher: SourceFetcher, meters: LoadMeters,
-        first: SourceCacheStack.SourceLookup
+        first: SourceCacheStack.SourceLookup, copy: CopyWork? = nil
     ) {
         self.request = request
         self.use = use
@@ -30,6 +32,7 @@ struct CoalescedSourceFetch: DistributedExecution {
         self.meters = meters
         firstVersion = first.version ?? -1
         found = Lock(first)
+        self.copy = copy
     }
 
     var usesLeases: Bool { use != .none }
@@ -44,7 +47,7 @@ struct CoalescedSourceFetch: DistributedExecution {
     /// Looks the source up in the cache. A version that was fetched while this operation waited is used even if it is
     /// stale.
     func stored(_ key: FetchKey, hasWaited: Bool, _ context: WorkContext) async throws -> CachedSource? {
-        let (found, permit) = try await fetcher.find(request, context.urgency)
+        let (found, permit) = try await fetcher.find(request, context.urgency, copyOf: copy?.archive)
         self.found.withLock { $0 = found }
         guard var hit = try fetcher.hit(found, permit, newerThan: firstVersion)?.source else {
             fetcher.permits.giveUp(permit, context.urgency)
@@ -84,7 +87,12 @@ struct CoalescedSourceFetch: DistributedExecution {
             isWanted: execution.isWantedElsewhere)
         return try await meters.measure(keys[0]) {
             do {
-                var (source, isShared) = try await fetcher.fetch(request, known, use, terms, execution.context)
+                var (source, isShared) =
+                    if let copy {
+                        try await copy.run(request, known, use, terms, execution, fetcher)
+                    } else {
+                        try await fetcher.fetch(request, known, use, terms, execution.context)
+                    }
                 source.loadedFor = execution.context.trace
                 return [.completed(source, isShared ? .stored : .unshared)]
             } catch let failure as JobError {

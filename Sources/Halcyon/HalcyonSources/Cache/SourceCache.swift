@@ -11,10 +11,10 @@ import Telemetry
 /// Concurrent fetches of a source are coalesced across the cluster (``DistributedSingleFlightGroup``). Waiting jobs
 /// hold no permits.
 public struct SourceCache: Sendable {
-    private let fetcher: SourceFetcher
-    private let singleFlight: DistributedSingleFlightGroup<FetchKey, CachedSource>
-    private let meters = LoadMeters()
-    private let revalidations = BackgroundRevalidator()
+    let fetcher: SourceFetcher
+    let singleFlight: DistributedSingleFlightGroup<FetchKey, CachedSource>
+    let meters = LoadMeters()
+    let revalidations = BackgroundRevalidator()
 
     /// Creates a cache. The call blocks if there is a disk cache. The caller closes the loader, the client and the
     /// leases.
@@ -106,6 +106,7 @@ public struct SourceCache: Sendable {
     /// 1970. The purge itself removes it from Redis.
     public func evictLocal(_ request: SourceRequest, storedBefore moment: Double) async {
         await fetcher.stores.evictLocal(request.tierKey, keptBy: moment)
+        await fetcher.stores.evictLocal(request.copyKey, keptBy: moment)
     }
 
     /// Cancels background work and closes the stores.
@@ -142,6 +143,19 @@ public struct CachedSource: Sendable {
     public internal(set) var isShared = false
     /// The span of the fetch, if it was recorded.
     public internal(set) var loadedFor: TraceContext?
+    /// The original, if the bytes are an archive copy of it.
+    public internal(set) var original: ArchivedOriginal?
+
+    init(
+        source: LoadedSource, isFromCache: Bool, fence: Int?, permit: SemaphorePermit?,
+        original: ArchivedOriginal? = nil
+    ) {
+        self.source = source
+        self.isFromCache = isFromCache
+        self.fence = fence
+        self.permit = permit
+        self.original = original
+    }
 }
 
 /// Options of the source cache: stores, size limits and lifetimes.
@@ -155,6 +169,10 @@ public struct SourceCacheOptions: Sendable {
     /// The size limit of a source that is passed through Redis to other workers that wait for it, in bytes. It stays
     /// there for 30 seconds. With 0, each waiting worker fetches a source that exceeds the cache limit itself.
     public var handOverBytes = 32 << 20
+    /// The size limit of an archive copy in Redis, in bytes; 0 to store none there.
+    public var copyBytes = 8 << 20
+    /// The retention of archive copies in Redis, in seconds.
+    public var copyRetention = 7 * 86_400.0
     /// The quota of all sources in Redis.
     public var redisBudget = SourceBudget.unlimited
     /// The retention in Redis of responses that can be revalidated, fresh or not, in seconds.

@@ -24,21 +24,24 @@ struct SourceCacheStack: Sendable {
             try DiskSourceStore(under: path, capacity: options.folderBytes)
         }
         shared = redis.flatMap { redis in
-            options.redisBytes > 0 || options.handOverBytes > 0
+            options.redisBytes > 0 || options.handOverBytes > 0 || options.copyBytes > 0
                 ? RedisSourceStore(
-                    redis, maximumBytes: options.redisBytes, handOverBytes: options.handOverBytes,
+                    redis, maximumBytes: options.redisBytes, copyBytes: options.copyBytes,
+                    handOverBytes: options.handOverBytes,
                     budget: options.redisBudget,
                     errors: ToleratedErrors(of: "budget", log: log, metrics: metrics)) : nil
         }
         stores = [
             disk.map {
                 LoggingSourceStore(
-                    "the source folder", $0, isShared: false, retention: options.folderRetention, log,
+                    "the source folder", $0, isShared: false, retention: options.folderRetention,
+                    copyRetention: options.folderRetention, log,
                     CacheLookupMetrics(metrics, "folder"))
             },
             shared.map {
                 LoggingSourceStore(
-                    "Redis", $0, isShared: true, retention: options.redisRetention, log,
+                    "Redis", $0, isShared: true, retention: options.redisRetention,
+                    copyRetention: options.copyRetention, log,
                     CacheLookupMetrics(metrics, "redis"))
             },
         ].compactMap { $0 }
@@ -74,7 +77,10 @@ struct SourceCacheStack: Sendable {
     @discardableResult
     func store(_ entry: SourceEntry, as key: String, _ terms: StoreOptions) async -> Bool {
         await forEach { store in
-            let seconds = entry.response.keepingTime(policy, retention: store.retention)
+            // A copy is useful as long as the source has the same bytes, however they are found to be the same.
+            let seconds = max(
+                entry.response.keepingTime(policy, retention: store.retention),
+                entry.copy == nil ? 0 : store.copyRetention)
             if seconds > 0 { return await store.store(entry, as: key, for: seconds, terms) }
             // A response without a useful lifetime is stored only for workers that wait for it now.
             if store.isShared, await terms.isWanted() {
@@ -121,6 +127,7 @@ private struct LoggingSourceStore: Sendable {
     private let store: any SourceStore
     let isShared: Bool
     let retention: Double
+    let copyRetention: Double
     private let log: Log
     private let lookups: CacheLookupMetrics
     private let isInTrouble = Lock(false)
@@ -129,8 +136,9 @@ private struct LoggingSourceStore: Sendable {
     /// - Parameters:
     ///   - isShared: True if all workers use the store.
     ///   - retention: The retention in seconds of responses that can be revalidated.
+    ///   - copyRetention: The retention in seconds of archive copies.
     init(
-        _ name: String, _ store: any SourceStore, isShared: Bool, retention: Double, _ log: Log,
+        _ name: String, _ store: any SourceStore, isShared: Bool, retention: Double, copyRetention: Double, _ log: Log,
         _ lookups: CacheLookupMetrics
     ) {
         self.lookups = lookups
@@ -138,6 +146,7 @@ private struct LoggingSourceStore: Sendable {
         self.store = store
         self.isShared = isShared
         self.retention = retention
+        self.copyRetention = copyRetention
         self.log = log
     }
 

@@ -5,7 +5,8 @@ import Hashing
 import JSON
 import Telemetry
 
-/// An entry of the source cache: the bytes of a source with the response metadata, or the error of loading it.
+/// An entry of the source cache: the bytes of a source or of its archive copy with the response metadata, or the error
+/// of loading it.
 struct SourceEntry: Hashable, Sendable {
     /// The response metadata.
     var response: StoredResponse
@@ -13,6 +14,16 @@ struct SourceEntry: Hashable, Sendable {
     var body: [UInt8]
     /// The error; nil if the source was loaded.
     var failure: JobError?
+    /// The origin of the bytes if they are an archive copy.
+    var copy: Copy?
+
+    /// The origin of an archive copy.
+    struct Copy: Hashable, Sendable {
+        /// The source of this response.
+        var original: ArchivedOriginal
+        /// The settings with which the copy was made (``SourceArchive/identity``).
+        var identity: String
+    }
 }
 
 /// An entry returned by a store.
@@ -31,6 +42,8 @@ struct FoundEntry: Sendable {
 struct StoreOptions: Sendable {
     /// The fencing token of the lease under which it was fetched; 0 for none.
     var fence = 0
+    /// The fencing token under which an archive copy's original was fetched, if it is older.
+    var since: Int?
     /// The span for which it was fetched, if it is recorded.
     var trace: TraceContext?
     /// Returns true if another worker waits for the entry.
@@ -71,6 +84,18 @@ extension SourceEntry: JSONWritable {
                 writer.member("retryable", failure.isRetryable)
                 writer.member("retryAfter", failure.retryAfter)
             }
+            if let copy {
+                writer.name("copy")
+                writer.object { writer in
+                    writer.member("sha256", SHA256.hash(body).description)
+                    writer.member("identity", copy.identity)
+                    writer.member("format", copy.original.format.rawValue)
+                    writer.member("width", copy.original.size.width)
+                    writer.member("height", copy.original.size.height)
+                    writer.member("bytes", copy.original.bytes)
+                    writer.member("original", copy.original.sha256)
+                }
+            }
         }
     }
 
@@ -83,7 +108,7 @@ extension SourceEntry: JSONWritable {
         return writer.bytes
     }
 
-    /// Parses ``description``. Returns nil if it is invalid.
+    /// Parses ``description``. Returns nil if it is invalid, or if the bytes are a copy that is damaged.
     init?(description: [UInt8], body: [UInt8]) {
         do throws(JSONError) {
             let object = try JSON.parse(description, maximumSize: 1 << 20)
@@ -100,9 +125,29 @@ extension SourceEntry: JSONWritable {
                 failure = found
             }
             self.body = body
+            if let copy = object.member("copy") {
+                guard try copy.needed("sha256").string() == SHA256.hash(body).description else { return nil }
+                self.copy = try Copy(copy)
+            }
         } catch {
             return nil
         }
+    }
+}
+
+extension SourceEntry.Copy {
+    fileprivate init(_ copy: JSONElement) throws(JSONError) {
+        guard let format = ImageFormat(rawValue: try copy.needed("format").string()) else {
+            throw JSONError(.invalid, "unknown format", path: "format")
+        }
+        identity = try copy.needed("identity").string()
+        original = ArchivedOriginal(
+            format: format,
+            size: PixelSize(
+                width: Int(try copy.needed("width").integer(in: 1...Int64(Int32.max))),
+                height: Int(try copy.needed("height").integer(in: 1...Int64(Int32.max)))),
+            bytes: Int(try copy.needed("bytes").integer(in: 0...Int64.max)),
+            sha256: try copy.needed("original").string())
     }
 }
 
@@ -137,6 +182,9 @@ extension SourceRequest {
     var tierKey: String {
         "halcyon:{\(ResultKey.sourceHash(of: self) { SHA256.hash($0).description })}:source"
     }
+
+    /// The cache key of its archive copy.
+    var copyKey: String { tierKey.dropLast("source".count) + "copy" }
 }
 
 extension CachedSource {
@@ -146,6 +194,6 @@ extension CachedSource {
             source: LoadedSource(
                 body: entry.body, headers: entry.response.headers, status: entry.response.status,
                 completedAt: completedAt),
-            isFromCache: true, fence: fence, permit: permit)
+            isFromCache: true, fence: fence, permit: permit, original: entry.copy?.original)
     }
 }

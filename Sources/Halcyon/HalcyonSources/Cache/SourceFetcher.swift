@@ -25,12 +25,16 @@ struct SourceFetcher: Sendable {
     // MARK: The cache
 
     /// Looks up a stored response, with a permit for its bytes.
-    func find(_ request: SourceRequest, _ urgency: WorkPriority) async throws -> (
-        SourceCacheStack.SourceLookup, SemaphorePermit
-    ) {
+    /// - Parameter archive: The archive whose copy of the source is looked up instead of the source.
+    func find(
+        _ request: SourceRequest, _ urgency: WorkPriority, copyOf archive: SourceArchive? = nil
+    ) async throws -> (SourceCacheStack.SourceLookup, SemaphorePermit) {
         let permit = try await permits.acquire(urgency)
         let fields = loader.fields(of: request)
-        return (await stores.find(request.tierKey) { $0.entry.response.answers(request: fields) }, permit)
+        let found = await stores.find(archive == nil ? request.tierKey : request.copyKey) {
+            $0.entry.response.answers(request: fields) && $0.entry.copy?.identity == archive?.identity
+        }
+        return (found, permit)
     }
 
     private func freshness(of found: FoundEntry) -> SourceFreshness {
@@ -127,6 +131,7 @@ struct SourceFetcher: Sendable {
         } catch let failure as JobError {
             // A transient error does not replace a stored response that may be used later.
             let isFinal = !failure.isRetryable || (known == nil && use == .standard)
+            if isFinal, known?.entry.copy != nil { await stores.remove(request.copyKey) }
             throw isFinal && use != .none ? await store(failure, of: request, terms) : failure
         }
     }
@@ -187,7 +192,7 @@ struct SourceFetcher: Sendable {
             await stores.remove(request.tierKey)
             return false
         }
-        return await stores.store(entry, as: request.tierKey, terms)
+        return await stores.store(entry, as: entry.copy == nil ? request.tierKey : request.copyKey, terms)
     }
 
     /// Stores an error. No further attempts are made until it expires.

@@ -15,6 +15,8 @@ struct RenderStage: Sendable {
     /// none is idle. With each of them, the next job of a waiting tenant is rendered later.
     let permits: PrioritySemaphore
     let memory: ResultMemory
+    /// The archive of large sources; nil without one.
+    var archive: ArchiveStage?
 
     /// Returns the progress of loading a job's source, or nil unless this worker is loading it.
     func progress(of job: JobContext) -> LoadProgress? {
@@ -39,9 +41,19 @@ struct RenderStage: Sendable {
             let assets = try await assets.load(
                 all: Set(indices.flatMap { job.job.variants[$0].assets }), of: request.tenant,
                 onlyKept: use == .onlyKept)
-            let found = try await sources.fetch(request, use, startingClock)
+            var fetched = FetchedSource(
+                cached: try await source(of: indices, of: job, use, startingClock), assets: assets,
+                lap: Interval(from: start.withLock { $0 }))
+            if let archive, let copied = fetched.cached.original {
+                fetched.beyondCopy = Set(indices.filter { !archive.holds(job.job.variants[$0], of: copied.size) })
+                if !fetched.beyondCopy.isEmpty {
+                    fetched.original = try await sources.fetch(
+                        request, use == .reload ? .standard : use,
+                        WorkContext(urgency: context.urgency, trace: context.trace))
+                }
+            }
             let lap = Interval(from: start.withLock { $0 })
-            let fetched = FetchedSource(cached: found, assets: assets, lap: lap)
+            fetched.lap = lap
             job.trace?.fetched(fetched, request, lap)
             return fetched
         } catch {
@@ -50,7 +62,18 @@ struct RenderStage: Sendable {
         }
     }
 
-    /// Renders some of a job's variants from one decoding.
+    /// Returns the source, or its archive copy if one of the variants may be rendered from it. A prefetch makes the
+    /// copy.
+    private func source(
+        of indices: [Int], of job: JobContext, _ use: SourceCacheUse, _ context: WorkContext
+    ) async throws -> CachedSource {
+        guard let archive, indices.isEmpty || indices.contains(where: { job.job.variants[$0].acceptsCopy }) else {
+            return try await sources.fetch(job.job.request, use, context)
+        }
+        return try await sources.fetch(job.job.request, use, copyFrom: archive.sources, context)
+    }
+
+    /// Renders some of a job's variants from one decoding, or two if some need the original of an archive copy.
     ///
     /// The fetch permit is released only after a render permit is acquired. Slow rendering therefore does not fill the
     /// memory with sources, and slow origins do not block the renderer. Additional permits of a large source are
@@ -65,44 +88,119 @@ struct RenderStage: Sendable {
         try await permits.acquire(urgency)
         defer { permits.release() }
         fetched.cached.permit?.releaseOwn()
+        fetched.original?.permit?.releaseOwn()
         let start = ContinuousClock.now
-        let source = fetched.cached.source
-        let rendering: RenderResult
+        var rendered: [Int: (image: RenderedImage, of: RenderResult, from: CachedSource)] = [:]
+        var spent = RenderResult.Timings()
         do {
-            rendering = try await service.render(
-                source.body, indices.map { job.job.variants[$0] }, assets: fetched.assets, isolation: isolation)
+            for (source, places) in fetched.sources(for: indices) {
+                let rendering = try await render(places.map { indices[$0] }, from: source, job, fetched, isolation) {
+                    places[$0]
+                }
+                spent.decode += rendering.timings.decode
+                spent.process += rendering.timings.process
+                spent.encode += rendering.timings.encode
+                for (place, image) in zip(places, rendering.images) { rendered[place] = (image, rendering, source) }
+            }
         } catch {
             job.trace?.add(.render, Interval(from: start), error: error)
             throw error
         }
-        job.trace?.rendered(rendering.timings, Interval(from: start))
+        job.trace?.rendered(spent, Interval(from: start))
         var timings = Timings()
         timings[.fetch] = fetched.lap.milliseconds
-        timings[.decode] = rendering.timings.decode.milliseconds
-        timings[.process] = rendering.timings.process.milliseconds
-        timings[.encode] = rendering.timings.encode.milliseconds
-        return zip(zip(indices, fences), rendering.images).map { variant, image in
+        timings[.decode] = spent.decode.milliseconds
+        timings[.process] = spent.process.milliseconds
+        timings[.encode] = spent.encode.milliseconds
+        return zip(indices, fences).enumerated().compactMap { place, variant in
             let (index, fence) = variant
+            guard let (image, rendering, found) = rendered[place] else { return nil }
+            let source = found.source
             return RenderedResult(
                 key: job.keys[index], image: image, memory: memory.hold(image.body.count),
-                facts: ResultMetadata(image, of: rendering, from: source), headers: source.headers,
-                completedAt: source.completedAt, origin: fetched.origin, timings: timings, fence: fence,
-                since: min(fence, fetched.cached.fence ?? .max), maker: job.trace?.context)
+                facts: ResultMetadata(image, of: rendering, from: found), headers: source.headers,
+                completedAt: source.completedAt, origin: found.isFromCache ? .sourceCache : .network,
+                timings: timings, fence: fence, since: min(fence, found.fence ?? .max), maker: job.trace?.context)
+        }
+    }
+
+    /// Renders variants from the source or its copy.
+    /// - Parameter place: Returns the place of a variant in the job's list, which errors name.
+    private func render(
+        _ indices: [Int], from source: CachedSource, _ job: JobContext, _ fetched: FetchedSource,
+        _ isolation: RenderService.Isolation, _ place: (Int) -> Int
+    ) async throws -> RenderResult {
+        archive?.count(indices.count, isCopy: source.original != nil)
+        do {
+            return try await service.render(
+                source.source.body, indices.map { job.job.variants[$0] }, assets: fetched.assets, isolation: isolation,
+                original: source.original)
+        } catch let error as JobError {
+            throw error.variant.map { error.forVariant(place($0)) } ?? error
         }
     }
 }
 
 /// The source of a rendering.
 struct FetchedSource: Sendable {
-    /// The job's own source.
+    /// The job's own source, or its archive copy.
     let cached: CachedSource
     /// The bytes of watermarks and overlays.
     let assets: [Source: [UInt8]]
     /// The time interval of the fetch.
-    let lap: Interval
+    var lap: Interval
+    /// The source of an archive copy, for variants that the copy cannot serve.
+    var original: CachedSource?
+    /// The indices of these variants.
+    var beyondCopy: Set<Int> = []
 
     /// The cache status of the job's own source.
     var origin: CacheStatus { cached.isFromCache ? .sourceCache : .network }
+
+    /// Returns the sources to render from, each with the places of its variants in `indices`.
+    func sources(for indices: [Int]) -> [(CachedSource, [Int])] {
+        guard let original else { return [(cached, Array(indices.indices))] }
+        let others = indices.indices.filter { beyondCopy.contains(indices[$0]) }
+        let copied = indices.indices.filter { !beyondCopy.contains(indices[$0]) }
+        return [(cached, copied), (original, others)].filter { !$0.1.isEmpty }
+    }
+}
+
+/// The archive of large sources, with the renderer that makes their copies.
+struct ArchiveStage: Sendable {
+    let sources: SourceArchive
+    private let options: ArchiveOptions
+    private let extensions: Extensions
+    private let fromCopy, fromOriginal: Counter
+
+    /// - Parameter permits: The permits of renderings.
+    init(
+        _ options: ArchiveOptions, _ service: RenderService, _ permits: PrioritySemaphore, _ extensions: Extensions,
+        log: Log, metrics: Metrics
+    ) {
+        self.options = options
+        self.extensions = extensions
+        func counter(_ source: String) -> Counter {
+            metrics.counter(
+                "halcyon_archive_renderings_total",
+                help: "Results rendered while the archive is enabled, by what they were rendered from.",
+                labels: ["from": source])
+        }
+        (fromCopy, fromOriginal) = (counter("copy"), counter("original"))
+        sources = SourceArchive(identity: options.identity, log: log, metrics: metrics) {
+            try await service.mayHaveCopy($0, options)
+        } make: { source, crashes, urgency in
+            try await permits.acquire(urgency)
+            defer { permits.release() }
+            let isolation = crashes.map { RenderService.Isolation.trial(children: max(1, $0 - 1)) }
+            return try await service.archive(source, options, isolation: isolation ?? .whereNeeded)
+        }
+    }
+
+    /// Returns true if a variant of a source of this size is rendered from the copy.
+    func holds(_ variant: Variant, of original: PixelSize) -> Bool { options.holds(variant, of: original, extensions) }
+
+    func count(_ results: Int, isCopy: Bool) { (isCopy ? fromCopy : fromOriginal).add(results) }
 }
 
 extension CachePolicy {
@@ -116,7 +214,8 @@ extension CachePolicy {
 
 extension ResultMetadata {
     /// Creates the metadata of a rendered image and its source.
-    init(_ image: RenderedImage, of rendering: RenderResult, from source: LoadedSource) {
+    init(_ image: RenderedImage, of rendering: RenderResult, from found: CachedSource) {
+        let source = found.source
         self.init(
             width: image.size.width, height: image.size.height, format: image.format, bytes: image.body.count,
             sha256: image.sha256, frames: image.frames, blurhash: image.blurhash, dominantColor: image.dominantColor,
@@ -124,7 +223,8 @@ extension ResultMetadata {
             info: image.format == .json ? image.body : nil,
             encoding: image.encoding,
             source: SourceMetadata(
-                status: source.status, etag: source.validators.etag, bytes: source.body.count,
+                status: source.status, etag: source.validators.etag,
+                bytes: found.original?.bytes ?? source.body.count,
                 format: rendering.sourceFormat,
                 width: rendering.sourceSize.width, height: rendering.sourceSize.height,
                 isTruncated: rendering.sourceIsTruncated),

@@ -171,6 +171,7 @@ class _Picture:
     allow_resize: bool | None = None
     near_lossless: bool | None = None
     chroma_subsampling: Literal["auto", "4:4:4", "4:2:0"] | None = None
+    bit_depth: Literal[8, 12, 16] | None = None
     quantize: bool | int | Quantization | None = None
     profile: Literal["srgb", "p3"] | None = None
     lossless: bool | None = None

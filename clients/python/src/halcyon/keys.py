@@ -279,6 +279,8 @@ def _variant(fields: _Fields) -> str:
         lines.append("near-lossless")
     if fields.get("chromaSubsampling", "auto") != "auto":
         lines.append(f"chroma={fields['chromaSubsampling']}")
+    if fields.get("bitDepth", 8) != 8:
+        lines.append(f"bit-depth={int(fields['bitDepth'])}")
     quantize = fields.get("quantize", False)
     if quantize is not False:
         parts = quantize if isinstance(quantize, dict) else {} if quantize is True else {"colors": quantize}

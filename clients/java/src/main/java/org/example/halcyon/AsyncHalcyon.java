@@ -422,7 +422,7 @@ public final class AsyncHalcyon {
         "source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "position", "cropRect", "trim", "gravity",
         "sizeForDisplay", "sizer", "upscale", "interpolationQuality", "linearLight", "background", "before", "processors", "format", "quality",
         "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless",
-        "chromaSubsampling", "quantize", "profile", "tolerance", "maxAge", "cache", "tenant", "tags", "priority");
+        "chromaSubsampling", "bitDepth", "quantize", "profile", "tolerance", "maxAge", "cache", "tenant", "tags", "priority");
 
     static Target renderTarget(Job job) {
         Map<String, Object> fields = Json.parseObject(job.toJson());

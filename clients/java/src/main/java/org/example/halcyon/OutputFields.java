@@ -185,6 +185,11 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         return with("chromaSubsampling", ratio);
     }
 
+    /** The number of bits per sample: 16 for PNG, TIFF and JPEG XL, 12 for AVIF, otherwise 8. */
+    public final T bitDepth(int bits) {
+        return with("bitDepth", bits);
+    }
+
     /** The palette of a PNG or GIF: at most 2, 4, 16 or 256 colors, and the amount of error diffusion, 0 to 1. */
     public final T quantize(int colors, double dither) {
         return with("quantize", Map.of("colors", colors, "dither", dither));

@@ -352,6 +352,7 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         if (flag(output, "nearLossless", false)) lines.add("near-lossless");
         String sampling = text(output, "chromaSubsampling", "auto");
         if (!sampling.equals("auto")) lines.add("chroma=" + sampling);
+        if (number(output, "bitDepth", 8) != 8) addWhole(lines, output, "bitDepth", "bit-depth");
         if (!output.getOrDefault("quantize", false).equals(false)) lines.add("quantize=" + quantize(output.get("quantize")));
         addWhole(lines, output, "effort");
         if (flag(output, "progressive", false)) lines.add("progressive");
