@@ -12,6 +12,8 @@ final class RenderTask: Sendable {
         var variants: [Variant]
         var assets: [Source: [UInt8]]
         var isolation: RenderService.Isolation
+        /// The faces in the upright source; nil if they have not been looked for.
+        var faces: [DetectedBox]?
 
         /// The size of the files, in bytes.
         var bytes: Int { assets.values.reduce(source.count) { $0 + $1.count } }
