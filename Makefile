@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FORMATTED := Package.swift Sources Samples Tests Benchmarks Chaos Examples Fuzzing
 
-.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients generated-clients compatible-urls reference-images worst-input chart check docc site commands docker-test monitoring kafka clean
+.PHONY: help deps deps-test build release install uninstall packages test test-all demo dev worker format lint bench contact-sheet sanitize fuzz chaos conformance clients generated-clients compatible-urls reference-images worst-input detector face-precision chart check docc site commands docker-test monitoring kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ packages: ## build a tarball and a .deb for Debian 12 and 13 in .build/packages 
 test: deps ## run the tests that need no JVM, browser or injected fault, and print the slowest ones
 	@scripts/test
 
-test-all: deps-test release ## run all tests and the checks of chart, monitoring and documented commands; needs KAFKA_HOME (see make kafka)
+test-all: deps-test release detector ## run all tests and the checks of chart, monitoring and documented commands; needs KAFKA_HOME (see make kafka)
 	@scripts/test-all
 
 demo: release ## resize sample photographs on an embedded cluster; results in demo/
@@ -81,6 +81,12 @@ conformance: release ## test the gateway against its OpenAPI document; ARGS="EXA
 
 clients: deps-test release ## build, install and check the client packages against a cluster (docs/clients.md); ARGS="python"
 	@scripts/clients $(ARGS)
+
+detector: deps-test ## build the detector of faces on OpenCV in .build/detector, and fetch its model (docs/detectors.md)
+	@$(MAKE) --no-print-directory -C Detectors/OpenCV
+
+face-precision: release detector ## measure detection and gravities on pictures with faces (docs/detectors.md)
+	@scripts/face-precision
 
 reference-images: deps-test release ## compare composition, color and trimming with Pillow and numpy (docs/processors.md); ARGS="text"
 	@scripts/reference-images $(ARGS)

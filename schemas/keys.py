@@ -102,13 +102,29 @@ def gravity(fields, crop):
     given = fields.get("gravity", "center")
     if goal(fields) != "display" or mode(fields) != "scaleAspectFill" or given == "center":
         return None
-    if isinstance(given, str):
+    if isinstance(given, str) and given not in DETECTIONS:
         return given
+    if isinstance(given, str) or given.get("detect") is not None:
+        given = {"detect": given} if isinstance(given, str) else given
+        confidence, fallback = (given.get(name) for name in ("confidence", "fallback"))
+        fallback = "attention" if fallback is None else fallback
+        fallback = fallback if isinstance(fallback, str) else f"{text(fallback['x'])},{text(fallback['y'])}"
+        return f"{given['detect']} confidence={text(0.5 if confidence is None else confidence)} fallback={fallback}"
     point = f"{text(given['x'])},{text(given['y'])}"
     return None if point == "0.5,0.5" and not crop else point
 
 
-FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette": "palette", "thumbhash": "thumbhash", "phash": "phash"}
+def detects(fields):
+    """True if a detector is needed: for the gravity, for a processor, or for what the event reports."""
+    names = [rule(step)[0] for step in fields.get("before", []) + fields.get("processors", [])]
+    found = (gravity(fields, True) or "").split(" ")[0]
+    return found in DETECTIONS or any(name in ("blurFaces", "pixelateFaces") for name in names) or fields.get("faces", False)
+
+
+DETECTIONS = ("faces", "objects")
+# The name and version of the detector that Halcyon provides: images.detectorName.
+DETECTOR = "opencv-centerface/1"
+FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette": "palette", "thumbhash": "thumbhash", "phash": "phash", "faces": "faces"}
 
 
 def variant_text(fields):
@@ -181,6 +197,8 @@ def variant_text(fields):
     if "tolerance" in fields:
         lines.append(f"tolerance={fields['tolerance']}")
     lines += [line for name, line in FINDINGS.items() if fields.get(name, False)]
+    if detects(fields):
+        lines.append(f"detector={DETECTOR}")
     if info is not False:
         lines.append("info=location" if info is not True and info.get("location", False) else "info")
     return "".join(line + "\n" for line in lines)

@@ -136,6 +136,8 @@ TEXTS = {
     "downsample": lambda p, scale: [size(p, scale)],
     "sharpen": lambda p, scale: [number(p, "radius", 0.5), number(p, "amount", 1)],
     "pixelate": lambda p, scale: [f"size={whole_pixels(p['size'], scale)}"],
+    "blurFaces": lambda p, scale: [number(p, "amount", 0.15), number(p, "margin", 0.2), number(p, "confidence", 0.3)],
+    "pixelateFaces": lambda p, scale: [f"cells={int(p.get('cells', 8))}", number(p, "margin", 0.2), number(p, "confidence", 0.3)],
     "watermark": watermark,
     "rotate": rotate,
     "flip": lambda p, scale: [p.get("direction", "horizontal")],

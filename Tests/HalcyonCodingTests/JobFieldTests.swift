@@ -190,8 +190,12 @@ import Testing
         (#""progressive":1"#, "progressive: expected true or false, found a number"),
         (
             #""gravity":"north""#,
-            "gravity: expected center, attention, entropy or {\"x\": 0…1, \"y\": 0…1}, found \"north\""
+            "gravity: expected center, attention, entropy, faces, objects or {\"x\": 0…1, \"y\": 0…1}, found \"north\""
         ),
+        (#""gravity":{"detect":"cats"}"#, "gravity.detect: expected one of faces, objects, found \"cats\""),
+        (#""gravity":{"detect":"faces","x":1}"#, "gravity.x: unknown member; expected detect, fallback or confidence"),
+        (#""gravity":{"detect":"faces","fallback":"objects"}"#, "gravity.fallback: cannot be another detection"),
+        (#""gravity":{"detect":"faces","confidence":2}"#, "gravity.confidence: expected 0.0 to 1.0, found 2.0"),
         (#""gravity":{"x":0.5}"#, "gravity: expected x and y as fractions of the image"),
         (#""gravity":{"x":0.5,"y":1.1}"#, "gravity.y: expected 0.0 to 1.0, found 1.1"),
         (#""gravity":{"x":0.5,"y":1,"z":1}"#, "gravity.z: unknown member of a point; expected x or y"),
@@ -351,7 +355,7 @@ import Testing
         "id", "width", "height", "screenScale", "contentMode", "scaleOptions", "cropRect", "gravity", "sizeForDisplay",
         "sizer", "upscale", "interpolationQuality", "background", "processors", "format", "quality", "lossless",
         "position", "trim", "linearLight", "before",
-        "palette", "thumbhash", "phash", "info",
+        "palette", "thumbhash", "phash", "faces", "info",
         "effort", "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize",
         "nearLossless", "chromaSubsampling", "bitDepth", "quantize", "profile", "blurhash", "dominantColor", "variants",
         "partial",

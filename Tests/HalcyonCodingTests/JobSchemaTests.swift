@@ -81,6 +81,7 @@ import Testing
             "the data is empty", "longer than 1024 bytes", "bytes, and at most 8192 are allowed",
             "duplicate field; header names are", "another variant has this name", "no URL for the variant",
             "the job has no such variant", "same URL as that of the variant",
+            "changes the positions of detected faces",
         ].contains {
             failure.message.contains($0)
         }
@@ -102,6 +103,7 @@ import Testing
                 "slot: expected 1 to 256 bytes"
             ),
             (#"{"source":"http://h/a","deadline":"2026-02-30T00:00:00Z"}"#, "deadline: expected"),
+            (#"{"source":"http://h/a","faces":true,"before":["flip"]}"#, "before[0]: flip changes the positions"),
             (#"{"source":"http://h/a","width":1,"width":2}"#, "width: duplicate name"),
             (#"{"source":"http://h/a","maxAge":18446744073709551616}"#, "the message: has a malformed number"),
             (

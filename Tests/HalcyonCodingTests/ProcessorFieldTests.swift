@@ -55,6 +55,12 @@ import Testing
         (#""sharpen""#, .sharpen(Sharpen(radius: 0.5, amount: 1))),
         (#"{"sharpen":{"radius":10,"amount":0}}"#, .sharpen(Sharpen(radius: 10, amount: 0))),
         (#"{"pixelate":{"size":4}}"#, .pixelate(8)), (#"{"pixelate":{"size":0.1}}"#, .pixelate(2)),
+        (#""blurFaces""#, .hideFaces(FaceHiding(.blur(amount: 0.15)))),
+        (
+            #"{"blurFaces":{"amount":0.5,"margin":1,"confidence":0.6}}"#,
+            .hideFaces(FaceHiding(.blur(amount: 0.5), margin: 1, confidence: 0.6))
+        ),
+        (#"{"pixelateFaces":{"cells":4.0}}"#, .hideFaces(FaceHiding(.pixelate(cells: 4)))),
         (#"{"rotate":{"degrees":-90}}"#, .rotate(degrees: 270, background: .transparent)),
         (#"{"rotate":{"degrees":720,"background":"red"}}"#, .rotate(degrees: 0, background: red)),
         (#"{"rotate":{"degrees":359.9999999}}"#, .rotate(degrees: 0, background: .transparent)),
@@ -169,6 +175,10 @@ import Testing
         (#"[{"border":{"color":"red"}}]"#, "processors[0].border.width: is missing"),
         (#"[{"sharpen":{"radius":0.05}}]"#, "processors[0].sharpen.radius: expected 0.1 to 10.0, found 0.05"),
         (#"[{"pixelate":{"size":0}}]"#, "processors[0].pixelate.size: expected a number above 0"),
+        (#"[{"blurFaces":{"amount":0}}]"#, "processors[0].blurFaces.amount: expected 0.05 to 1.0, found 0.0"),
+        (#"[{"blurFaces":{"cells":3}}]"#, "processors[0].blurFaces.cells: unknown parameter of blurFaces"),
+        (#"[{"pixelateFaces":{"cells":33}}]"#, "processors[0].pixelateFaces.cells: expected"),
+        (#"[{"pixelateFaces":{"margin":-0.1}}]"#, "processors[0].pixelateFaces.margin: expected 0.0 to 2.0"),
         (#"[{"watermark":{}}]"#, "processors[0].watermark.source: is missing"),
         (
             #"[{"watermark":{"source":"http://h/a","position":"scaleToFill"}}]"#,

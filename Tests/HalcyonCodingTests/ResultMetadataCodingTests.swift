@@ -35,6 +35,8 @@ import Testing
                         animated.trim = PixelRect(x: 1, y: 2, width: 3, height: 4)
                         (animated.palette, animated.thumbhash) = (["#8a6f5c", "#000000"], "XRgO")
                         (animated.phash, animated.info) = ("9c2e63d1b04f5a78", Array(#"{"width":4}"#.utf8))
+                        let place = PixelRect(x: 5, y: 0, width: 7, height: 9)
+                        animated.faces = [DetectedFace(place, confidence: 0.9876), DetectedFace(place, confidence: 0)]
                         #expect(try ResultMetadata(json: Self.json(animated)) == animated)
                     }
                 }

@@ -81,7 +81,7 @@ import Testing
         #""effort":3"#, #""progressive":true"#, #""stripMetadata":false"#, #""keepProfile":true"#, #""frames":3"#,
         #""tolerance":"strict""#, #""position":"top""#, #""trim":true"#, #""linearLight":true"#, #""before":["flip"]"#,
         #""blurhash":true"#, #""dominantColor":true"#, #""palette":true"#,
-        #""thumbhash":true"#, #""phash":true"#, #""info":true"#, #""info":{"location":true}"#,
+        #""thumbhash":true"#, #""phash":true"#, #""faces":true"#, #""info":true"#, #""info":{"location":true}"#,
         #""format":"best""#, #""quality":{"target":0.9}"#, #""maximumBytes":9"#, #""allowResize":true"#,
         #""nearLossless":true"#, #""chromaSubsampling":"4:4:4""#, #""quantize":16"#, #""profile":"p3""#,
     ]
@@ -96,6 +96,44 @@ import Testing
         if !["width", "height", "sizer"].contains(name) {
             #expect(try Self.variants(#""variants":[{\#(size),\#(field)}]"#) != Self.variants(size))
         }
+    }
+
+    /// Detections are positions in the source, so nothing may move the pixels before they are used.
+    @Test(arguments: [
+        (#""faces":true,"before":["flip"]"#, "before[0]: flip changes the positions of detected faces"),
+        (#""faces":true,"processors":["normalize","flip"]"#, "processors[1]: flip changes the positions"),
+        (#""processors":["pad","blurFaces"]"#, "processors[0]: pad changes the positions"),
+        (#""before":[{"rotate":{"degrees":90}},"pixelateFaces"]"#, "before[0]: rotate changes the positions"),
+        (
+            #""width":9,"height":9,"gravity":"faces","before":[{"crop":{"width":5,"height":5}}]"#,
+            "before[0]: crop changes the positions"
+        ),
+    ])
+    func rejectsChangesOfPositionsBeforeTheyAreUsed(fields: String, message: String) {
+        #expect { try read(fields) } throws: { "\($0)".contains(message) }
+    }
+
+    @Test(arguments: [
+        #""processors":["blurFaces","flip",{"rotate":{"degrees":5}}]"#,
+        #""width":9,"gravity":"faces","before":["flip"]"#,
+        #""width":9,"height":9,"gravity":"objects","processors":["flip"]"#,
+        #""faces":true,"before":["normalize",{"resize":{"width":9,"height":9}}],"processors":["blackWhite"]"#,
+        #""info":true,"faces":true,"processors":["flip","blurFaces"]"#,
+    ])
+    func acceptsChangesOfPositionsWithoutEffectOnDetections(fields: String) throws {
+        _ = try read(fields)
+    }
+
+    @Test func namesTheDetectorInKeysThatNeedIt() throws {
+        var reader = JobDecoder()
+        reader.detector = "other/2"
+        let job = try reader.read(
+            Array(#"{"source":"http://h/a","faces":true,"variants":[{},{"faces":false},{"info":true}]}"#.utf8),
+            defaultID: "a"
+        ).job
+        let texts = job.variants.map(\.canonicalText)
+        #expect(texts[0].hasSuffix("faces\ndetector=other/2\n") && !texts[1].contains("other"))
+        #expect(texts[2].hasSuffix("faces\ndetector=other/2\ninfo\n"))
     }
 
     @Test func factsDependOnNoFieldsOfAnImage() throws {

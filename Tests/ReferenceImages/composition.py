@@ -46,6 +46,34 @@ def padded(image, top=0, right=0, bottom=0, left=0, color=(0, 0, 0, 0), mode=Non
     return canvas
 
 
+def faces_hidden(image, areas, change):
+    """Replaces each area (left, top, right, bottom) by change(area), the first one first."""
+    image = image.convert("RGB")
+    for area in areas:
+        image.paste(change(image.crop(area)), area[:2])
+    return image
+
+
+def blurred(image, deviation):
+    """A Gaussian blur of an opaque image, whose edges are extended."""
+    reach = math.ceil(4 * deviation)
+    weights = numpy.exp(-numpy.arange(-reach, reach + 1) ** 2 / (2 * deviation**2))
+    array = numpy.pad(numpy.asarray(image, dtype=float), ((reach, reach), (reach, reach), (0, 0)), mode="edge")
+    for axis in (0, 1):
+        array = numpy.apply_along_axis(numpy.convolve, axis, array, weights / weights.sum(), "valid")
+    return Image.fromarray(numpy.clip(array + 0.5, 0, 255).astype("uint8"), "RGB")
+
+
+def pixelated(image, side):
+    """Squares of the mean color from the top left corner."""
+    array = numpy.asarray(image, dtype=float).copy()
+    for top in range(0, image.height, side):
+        for left in range(0, image.width, side):
+            square = array[top : top + side, left : left + side]
+            square[...] = square.mean(axis=(0, 1))
+    return Image.fromarray((array + 0.5).astype("uint8"), "RGB")
+
+
 def polygon(corners, turned=0.0):
     return [(0.5 + 0.5 * math.sin(2 * math.pi * i / corners + turned), 0.5 - 0.5 * math.cos(2 * math.pi * i / corners + turned)) for i in range(corners)]
 

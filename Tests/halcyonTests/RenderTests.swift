@@ -204,6 +204,35 @@ import Testing
         await folder.remove()
     }
 
+    @Test func findsAndHidesFacesWithTheDetectorOfTheSettings() async throws {
+        let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Detectors/detector.py")
+            .standardized.path
+        let line = ["render", Samples.chelsea, "--width", "240", "-o", "/dev/null", "--json"]
+        let detector = ["--set", "images.detector=python3 \(script) photo", "--set", "images.detectorTimeout=60s"]
+        let found = try await Executable.run(line + ["--faces"] + detector).expect(0)
+        #expect(found.output.contains(#""faces":[{"x":54,"y":24,"width":48,"height":40,"confidence":0.9},"#))
+        let hidden = try await Executable.run(line + ["--processor", "blurFaces"] + detector).expect(0).json()
+        let plain = try await Executable.run(line).expect(0).json()
+        #expect(hidden.first?.at("sha256") != plain.first?.at("sha256"))
+        let open = try await Executable.run(line + ["--processor", "blurFaces"]).expect(1)
+        #expect(open.errors.contains("internal: faces cannot be detected: no detector is configured; set images."))
+        let other = try await Executable.run(line + ["--faces"] + detector + ["--set", "images.detectorName=x/2"])
+        #expect(other.errors.contains("images.detectorName is \"x/2\""))
+    }
+
+    @Test(arguments: [
+        ("images.detectorMemory=31MiB", "expected a byte size such as 512MiB from 32MiB to 1TiB"),
+        ("images.detectorTimeout=0", "expected a duration such as 500ms, 30s, 5m or 1d from 1ms to 10m"),
+        ("images.detectorSide=15", "expected a whole number from 16 to 4096"),
+        ("images.detectorSide=4097", "expected a whole number from 16 to 4096"),
+        ("images.detectorName=", "expected 1 to 64 letters, digits, dots"),
+        ("images.detectorName=a b", "expected 1 to 64 letters, digits, dots"),
+    ])
+    func rejectsInvalidSettingsOfTheDetector(setting: String, message: String) async throws {
+        let run = try await Executable.run(["info", Samples.chelsea, "--set", setting]).expect(2)
+        #expect(run.errors.contains("\(setting.prefix { $0 != "=" }): \(message)"), "\(run.errors)")
+    }
+
     @Test func loadsOnlyListedFormats() async throws {
         let line = ["render", Samples.chelsea, "--width", "20", "-o", "/dev/null", "--set"]
         try await Executable.run(line + ["images.formats=png,jpeg"]).expect(0)

@@ -143,6 +143,7 @@ type Variant struct {
 	Palette       []string   `json:"palette"`
 	ThumbHash     []byte     `json:"thumbhash"`
 	PHash         string     `json:"phash"`
+	Faces         []Face     `json:"faces"`     // the most confident first, if the job asked for them
 	Info          *Info      `json:"info"`      // facts about the source, if the job asked for them
 	Encoding      *Encoding  `json:"encoding"`  // the outcome of a search for the size or the quality; nil without one
 	ExpiresAt     *time.Time `json:"expiresAt"` // nil if it is not stored
@@ -157,6 +158,12 @@ type Rect struct {
 	Y      int `json:"y"`
 	Width  int `json:"width"`
 	Height int `json:"height"`
+}
+
+// Face is a face in an image.
+type Face struct {
+	Rect
+	Confidence float64 `json:"confidence"` // of the detector, 0 to 1
 }
 
 // Info has facts about a source (docs/info.md).
@@ -183,6 +190,7 @@ type Info struct {
 	Palette       []string       `json:"palette"`
 	ThumbHash     []byte         `json:"thumbhash"`
 	PHash         string         `json:"phash"`
+	Faces         []Face         `json:"faces"` // the most confident first, if they were asked for
 }
 
 // Profile is an ICC profile.

@@ -148,6 +148,7 @@ type Output struct {
 	Palette       bool `json:"palette,omitempty"`
 	ThumbHash     bool `json:"thumbhash,omitempty"`
 	PHash         bool `json:"phash,omitempty"`
+	Faces         bool `json:"faces,omitempty"`
 	// Info requests facts about the source instead of an image.
 	Info *InfoOptions `json:"info,omitempty"`
 	// Reset has the JSON names of fields of the job that a variant does not inherit, but resets to the defaults.
@@ -476,7 +477,16 @@ const (
 	GravityCenter    Gravity = "center"
 	GravityAttention Gravity = "attention"
 	GravityEntropy   Gravity = "entropy"
+	// The part with faces, or with all things that the detector finds; without any, GravityAttention.
+	GravityFaces   Gravity = "faces"
+	GravityObjects Gravity = "objects"
 )
+
+// GravityDetected returns the part with what the detector finds ("faces" or "objects") with at least a confidence from 0 to 1, or else
+// the fallback.
+func GravityDetected(kind string, confidence float64, fallback Gravity) Gravity {
+	return Gravity(object(members{"detect": kind, "confidence": confidence, "fallback": fallback}))
+}
 
 // GravityPoint returns the surroundings of a point, in fractions of the sides of the image.
 func GravityPoint(x, y float64) Gravity { return Gravity(object(members{"x": x, "y": y})) }

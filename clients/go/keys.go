@@ -457,6 +457,9 @@ func gravityText(output fields, crops bool) string {
 	if given == nil || given == "center" || goal(output) != "display" || modeText(output) != "scaleAspectFill" {
 		return ""
 	}
+	if text := detectedText(given); text != "" {
+		return text
+	}
 	if text, is := given.(string); is {
 		return text
 	}
@@ -493,7 +496,45 @@ func cropText(output fields) string {
 }
 
 // facts are the fields of an output on which facts about the source depend.
-var facts = []string{"tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash"}
+var facts = []string{"tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces"}
+
+// detector is the name and version of the detector that Halcyon provides (images.detectorName).
+const detector = "opencv-centerface/1"
+
+// detectedText returns the text of a gravity toward faces or objects, or "" for another one.
+func detectedText(gravity any) string {
+	given := fields{"detect": gravity}
+	if _, isText := gravity.(string); !isText {
+		given = objectOf(gravity)
+	}
+	kind := given.text("detect", "")
+	if kind != "faces" && kind != "objects" {
+		return ""
+	}
+	fallback := "attention"
+	switch value := given["fallback"].(type) {
+	case nil:
+	case string:
+		fallback = value
+	default:
+		point := objectOf(value)
+		fallback = numberText(point.number("x", 0)) + "," + numberText(point.number("y", 0))
+	}
+	return kind + " confidence=" + numberText(given.number("confidence", 0.5)) + " fallback=" + fallback
+}
+
+// detects returns true if a detector is needed.
+func detects(output fields) bool {
+	for _, steps := range []string{"before", "processors"} {
+		for _, step := range output.list(steps) {
+			if name, _ := rule(step); name == "blurFaces" || name == "pixelateFaces" {
+				return true
+			}
+		}
+	}
+	text := gravityText(output, true)
+	return output.bool("faces", false) || strings.HasPrefix(text, "faces ") || strings.HasPrefix(text, "objects ")
+}
 
 // quantizeText returns "" without a palette.
 func quantizeText(output fields) string {
@@ -586,6 +627,8 @@ func variantText(output fields) string {
 	add(output.bool("palette", false), "palette")
 	add(output.bool("thumbhash", false), "thumbhash")
 	add(output.bool("phash", false), "phash")
+	add(output.bool("faces", false), "faces")
+	add(detects(output), "detector="+detector)
 	add(hasInfo && !location, "info")
 	add(hasInfo && location, "info=location")
 	return strings.Join(lines, "\n") + "\n"
@@ -658,6 +701,12 @@ var processorTexts = map[string]func(p fields, scale float64) []string{
 	},
 	"pixelate": func(p fields, scale float64) []string {
 		return []string{"size=" + wholePixels(p.number("size", 0), scale, 1)}
+	},
+	"blurFaces": func(p fields, _ float64) []string {
+		return []string{numberPart(p, "amount", 0.15), numberPart(p, "margin", 0.2), numberPart(p, "confidence", 0.3)}
+	},
+	"pixelateFaces": func(p fields, _ float64) []string {
+		return []string{"cells=" + wholeText(p.number("cells", 8)), numberPart(p, "margin", 0.2), numberPart(p, "confidence", 0.3)}
 	},
 	"watermark": func(p fields, scale float64) []string {
 		parts := []string{p.text("position", "bottomRight"), "margin=" + wholePixels(p.number("margin", 0), scale, 0)}

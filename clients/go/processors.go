@@ -117,6 +117,26 @@ func Sharpen(radius, amount float64) Processor {
 // Pixelate turns the image into squares of this size.
 func Pixelate(size float64) Processor { return processor("pixelate", members{"size": size}) }
 
+// FaceArea is the area that BlurFaces and PixelateFaces change, and how.
+type FaceArea struct {
+	Amount     float64  `json:"amount,omitempty"`     // BlurFaces: the blur as a share of the longer side; default: 0.15
+	Cells      int      `json:"cells,omitempty"`      // PixelateFaces: the squares along the longer side; default: 8
+	Margin     *float64 `json:"margin,omitempty"`     // by which it exceeds the face on each side; default: 0.2
+	Confidence *float64 `json:"confidence,omitempty"` // of the detector, at least; default: 0.3
+}
+
+// BlurFaces blurs all faces.
+func BlurFaces(area FaceArea) Processor {
+	area.Cells = 0
+	return Processor(object(members{"blurFaces": area}))
+}
+
+// PixelateFaces turns all faces into squares.
+func PixelateFaces(area FaceArea) Processor {
+	area.Amount = 0
+	return Processor(object(members{"pixelateFaces": area}))
+}
+
 // Watermark is the placement of another image over an image.
 type Watermark struct {
 	Source        Source      `json:"source"`

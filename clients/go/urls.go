@@ -80,7 +80,7 @@ var renderParameters = []string{
 
 // infoParameters are the fields of jobs that /v1/info takes, in the order of URLs.
 var infoParameters = []string{
-	"source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "tolerance", "maxAge", "cache",
+	"source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces", "tolerance", "maxAge", "cache",
 	"tenant", "tags", "priority",
 }
 
@@ -165,8 +165,14 @@ func renderParameter(name string, value json.RawMessage) (string, error) {
 		}
 		return strings.Join(parts, ","), err
 	case "gravity":
-		var point struct{ X, Y float64 }
+		var point struct {
+			X, Y   float64
+			Detect string
+		}
 		err := json.Unmarshal(value, &point)
+		if point.Detect != "" {
+			return string(value), nil
+		}
 		return number(point.X) + "," + number(point.Y), err
 	case "tags":
 		var tags []string

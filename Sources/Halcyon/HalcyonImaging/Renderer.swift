@@ -57,9 +57,12 @@ public struct Renderer: Sendable {
 
     /// Renders a plan on the calling thread.
     ///
+    /// - Parameter faces: The faces in the upright source; nil if they have not been looked for, which fails variants
+    ///   that need them.
     /// - Throws: ``JobError`` or `CancellationError`, like ``render(_:_:assets:_:)``.
     public func render(
-        _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
+        _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], faces: [DetectedBox]? = nil,
+        _ cancellation: Cancellation? = nil
     ) throws -> RenderResult {
         let source = plan.source
         var progress = Progress(of: source.file, cancellation)
@@ -71,7 +74,7 @@ public struct Renderer: Sendable {
             }
             for index in outputs {
                 do {
-                    images[index] = try image(plan.outputs[index], of: source, from: decoded, assets, &progress)
+                    images[index] = try image(plan.outputs[index], of: source, from: decoded, assets, faces, &progress)
                 } catch let failure as JobError {
                     throw failure.forVariant(index)
                 }
@@ -89,13 +92,16 @@ public struct Renderer: Sendable {
 
     private func image(
         _ output: OutputPlan, of source: SourceImage, from decoded: DecodedImage, _ assets: ProcessingAssets,
-        _ progress: inout Progress
+        _ faces: [DetectedBox]?, _ progress: inout Progress
     ) throws -> RenderedImage {
         var (output, input) = (output, decoded)
         let variant = output.variant
+        guard faces != nil || !variant.requiresFaces else {
+            throw JobError(.internal, "faces have not been looked for", isRetryable: false)
+        }
         if !variant.before.isEmpty {
             input = try progress.step(\.process, .internal) { _ in
-                try decoded.processed(for: output, with: assets, extensions)
+                try decoded.processed(for: output, with: assets, extensions, faces)
             }
         }
         var content: PixelRect?
@@ -113,6 +119,7 @@ public struct Renderer: Sendable {
         }
         let part = output.orientation.stored(geometry.sourceRect, in: output.inputSize)
         let target = output.orientation.upright(geometry.destRect.size)
+        let visible = faces?.map { $0.placed(by: geometry, of: output.inputSize) }
         var frames: [Image] = []
         for index in 0..<output.frames {
             let sized = try progress.step(\.decode, .corruptImage) { _ in
@@ -124,7 +131,7 @@ public struct Renderer: Sendable {
                     .placed(geometry, on: output.background)
                     .processed(
                         by: variant.processors, with: assets, extensions, quality: variant.interpolationQuality,
-                        cancellation
+                        faces: visible, cancellation
                     )
                     .flattened(onto: output.background, for: output.format)
                     .inMemory(cancellation)
@@ -132,10 +139,13 @@ public struct Renderer: Sendable {
             frames.append(frame)
         }
         let picture = frames[0]
+        if variant.isDetectorInput {
+            return RenderedImage(body: try picture.inColour().pixels(), format: .jpeg, size: picture.size, sha256: "")
+        }
         let findings = try progress.step(\.process, .internal) { cancellation in
             try ImageAnalysis(variant.findings, of: picture.inSRGB(keepingProfile: variant.output.profile == nil))
         }
-        if variant.info != nil { return facts(variant, of: source, findings) }
+        if variant.info != nil { return facts(variant, of: source, findings, faces) }
         let encoded = try progress.step(\.encode, .internal) { cancellation in
             if let file = output.ownFile(of: source) {
                 return EncodedOutput(
@@ -149,12 +159,18 @@ public struct Renderer: Sendable {
             body: encoded.body, format: encoded.format, size: encoded.size,
             frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(encoded.body).description,
             blurhash: findings.blurhash, dominantColor: findings.dominantColor, trim: content,
-            palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash, encoding: encoded.choice)
+            palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash,
+            faces: variant.findings.contains(.faces) ? visible.map { DetectedFace.visible($0, in: encoded.size) } : nil,
+            encoding: encoded.choice)
     }
 
     /// Returns the facts about a source as a file.
-    private func facts(_ variant: Variant, of source: SourceImage, _ findings: ImageAnalysis) -> RenderedImage {
-        let body = ImageInfo(source, variant.info ?? InfoOptions(), findings).json
+    private func facts(
+        _ variant: Variant, of source: SourceImage, _ findings: ImageAnalysis, _ faces: [DetectedBox]? = nil
+    ) -> RenderedImage {
+        var info = ImageInfo(source, variant.info ?? InfoOptions(), findings)
+        if variant.findings.contains(.faces) { info.faces = faces.map { DetectedFace.visible($0, in: source.size) } }
+        let body = info.json
         return RenderedImage(body: body, format: .json, size: source.size, sha256: SHA256.hash(body).description)
     }
 }
@@ -238,6 +254,8 @@ public struct RenderedImage: Sendable, Codable {
     public var thumbhash: String?
     /// The perceptual hash as 16 hexadecimal digits, if the variant requests it.
     public var phash: String?
+    /// The faces, the most confident first, if the variant requests them.
+    public var faces: [DetectedFace]?
     /// The outcome of the search for the size or the quality, if the variant requests one.
     public var encoding: EncodingChoice?
 }

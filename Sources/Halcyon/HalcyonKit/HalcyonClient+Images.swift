@@ -77,7 +77,7 @@ extension HalcyonClient {
 
     private static let infoParameters: Set = [
         "source", "tenant", "priority", "tolerance", "maxAge", "cache", "tags", "blurhash", "dominantColor", "palette",
-        "thumbhash", "phash",
+        "thumbhash", "phash", "faces",
     ]
 
     /// True if a job can be rendered with one request: it has one output, none of the fields that concern the job

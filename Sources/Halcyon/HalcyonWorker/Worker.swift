@@ -32,6 +32,7 @@ public final class Worker: Sendable {
     private let sources: SourceCache
     private let pool: ThreadPool
     private let children: RenderProcessPool?
+    private let detector: DetectorPool?
     private let service: RenderService
     private let health: Watchdog
     private let refusals: Refusals
@@ -124,9 +125,12 @@ public final class Worker: Sendable {
         children = options.renderChildren.map {
             RenderProcessPool($0) { log.warning("render process event", ["said": $0.description]) }
         }
+        detector =
+            options.detector.command.isEmpty
+            ? nil : DetectorPool(options.detector) { log.warning("the detector reported a problem", ["said": $0]) }
         service = RenderService(
             renderer: Renderer(limits: options.imagesWithinMemory, extensions: options.extensions), pool: pool,
-            children: children, memory: options.memory.renderings)
+            children: children, memory: options.memory.renderings, detector: detector)
         service.measure(metrics)
         health = Watchdog(options.health, log: log, metrics: metrics, onStuck: onStuck)
         let refusals = Refusals(log: log)
@@ -306,10 +310,11 @@ public final class Worker: Sendable {
         await clock.close()
         await redis.close()
         // Threads that do not react to being stopped must not delay the shutdown.
-        await withTimeout(.seconds(3)) { [pool, children] in
+        await withTimeout(.seconds(3)) { [pool, children, detector] in
             await blocking {
                 pool.shutdown()
                 children?.shutdown()
+                detector?.shutdown()
             }
         }
     }

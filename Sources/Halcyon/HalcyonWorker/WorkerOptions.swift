@@ -89,6 +89,8 @@ public struct WorkerOptions: Sendable {
     /// The options of the render processes, for images whose codecs cannot be interrupted. If it is nil, they are
     /// rendered in this process, which then waits for them.
     public var renderChildren: RenderProcessOptions?
+    /// The options of the detector of faces and objects.
+    public var detector = DetectorOptions()
     /// The custom processors and sizers that jobs may name.
     public var extensions = Extensions()
     /// The custom source providers that jobs may name.

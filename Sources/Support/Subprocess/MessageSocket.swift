@@ -94,6 +94,9 @@ public final class MessageSocket: Sendable {
         return poll(&input, 1, milliseconds) > 0
     }
 
+    /// Ends the connection in both directions, so that waits for messages end. May be called from any thread.
+    public func shutdown() { _ = Glibc.shutdown(descriptor, Int32(SHUT_RDWR)) }
+
     // MARK: Bytes
 
     private func send(_ bytes: [UInt8]) throws(MessageError) {

@@ -65,7 +65,9 @@ extension RandomJobs {
             "gravity",
             [
                 "center", nil, "attention", "entropy", ["x": 0.5, "y": 0.5], ["x": 0.3333335, "y": 1],
-                ["y": 0, "x": 0.49999999],
+                ["y": 0, "x": 0.49999999], "faces", "objects", ["detect": "faces"],
+                ["detect": "objects", "fallback": "entropy", "confidence": 0.3333335],
+                ["detect": "faces", "fallback": ["x": 0.25, "y": 1], "confidence": nil],
             ]
         ),
         ("background", colors + [nil]),
@@ -78,6 +80,7 @@ extension RandomJobs {
         ("upscale", [true, false, nil]), ("frames", [1, 65_535, 12.0, nil]),
         ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
         ("palette", [true, false, nil]), ("thumbhash", [true, false, nil]), ("phash", [true, false, nil]),
+        ("faces", [true, false, nil]),
         ("info", [true, false, nil, [:], ["location": true], ["location": false], ["location": nil]]),
         (
             "headers",
@@ -278,6 +281,9 @@ extension RandomJobs {
             [
                 "Center", "north", [:], ["x": 0.5], ["x": 0.5, "y": nil], ["x": -0.1, "y": 0], ["x": 0, "y": 1.1],
                 ["x": 0, "y": "0"], ["x": 0, "y": 0, "z": 0], [0.5, 0.5],
+                ["detect": "cats"], ["detect": "faces", "x": 0.5], ["detect": "faces", "fallback": "faces"],
+                ["detect": "faces", "confidence": 1.1], ["detect": 1],
+                ["detect": "faces", "fallback": ["detect": "faces"]],
             ]
         ),
         ("background", invalidColors),
@@ -334,7 +340,7 @@ extension RandomJobs {
             ["", 7, .string(String(repeating: "s", count: 256)), .string(String(repeating: "s", count: 257)), ["a"]]
         ),
         ("blurhash", ["4x3", 1]), ("dominantColor", [0, "#fff"]), ("palette", [8, [:]]), ("thumbhash", ["a", []]),
-        ("phash", [64, "dct"]),
+        ("phash", [64, "dct"]), ("faces", [2, "all", [:]]),
         ("info", [1, "yes", [], ["location": 1], ["exif": true], ["location": [:]], ["location": true, "a": 1]]),
         (
             "variants",

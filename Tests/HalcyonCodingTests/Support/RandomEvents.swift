@@ -82,7 +82,9 @@ struct RandomEvents {
             frames: maybe(count()), blurhash: maybe("LEHV6nWB2yk8pyo0adR*.7kCMdnj"), dominantColor: maybe("#8a6f5c"),
             trim: maybe(PixelRect(x: 0, y: 3, width: 7, height: 1)),
             palette: maybe(["#8a6f5c", "#000000"]), thumbhash: maybe("XRgODZpwd4eBiIiHiHiIh3iACPeI"),
-            phash: maybe("9c2e63d1b04f5a78"), info: maybe(Array(Self.info.utf8)),
+            phash: maybe("9c2e63d1b04f5a78"),
+            faces: maybe([DetectedFace(PixelRect(x: 4, y: 0, width: 9, height: 12), confidence: 0.9375)]),
+            info: maybe(Array(Self.info.utf8)),
             encoding: maybe(
                 EncodingChoice(
                     quality: maybe(62), colors: maybe(16), similarity: maybe(0.981234), encodings: count())),

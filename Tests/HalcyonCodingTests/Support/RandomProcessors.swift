@@ -87,13 +87,26 @@ struct RandomProcessors {
         ("hue", Shape(required: [("degrees", [0, 359.9999999, -1e-9, 45.5, 720.25, -0.0])])),
         ("gamma", Shape(optional: [("gamma", [0.1, 10, 2.2, 1.0000005, nil])])),
         ("normalize", Shape(optional: [("lower", [0, 1, 33.3333335, nil]), ("upper", [100, 99, 51, nil])])),
+        (
+            "blurFaces",
+            Shape(optional: [
+                ("amount", [0.05, 1, 0.3333335, nil]), ("margin", [0, 2, 0.1, nil]), ("confidence", [0, 1, 0.5, nil]),
+            ])
+        ),
+        (
+            "pixelateFaces",
+            Shape(optional: [("cells", [1, 32, 6, nil]), ("margin", [0, 2, nil]), ("confidence", [0, 1, 0.25, nil])])
+        ),
         ("duotone", Shape(required: [("dark", RandomJobs.colors), ("light", RandomJobs.colors)])),
     ]
 
     /// Returns a valid processor.
     mutating func next() -> JSONValue {
         if Int.random(in: 0..<6, using: &generator) == 0 {
-            return pick(["blackWhite", "colorControls", "sharpen", "flip", "gamma", "normalize", "pad"])
+            return pick([
+                "blackWhite", "colorControls", "sharpen", "flip", "gamma", "normalize", "pad", "blurFaces",
+                "pixelateFaces",
+            ])
         }
         let (name, shape) = pick(Self.shapes)
         var members = shape.required.map { JSONValue.Member(name: $0.name, value: pick($0.values)) }

@@ -104,6 +104,8 @@ extension Processor {
                 .sharpen(sharpen.with(\.radius, sharpen.radius * 1.4)),
                 .sharpen(sharpen.with(\.amount, sharpen.amount * 1.3)),
             ]
+        // A detector is required (DetectorTests).
+        case .hideFaces: []
         case .pixelate(let size): [.pixelate(size + 1), .pixelate(size - 1)]
         case .watermark(let watermark):
             [

@@ -42,6 +42,7 @@ import struct HalcyonCoding.Preset
         output.quantize = ImageJob.Quantization(colors: 16, dither: 0.5)
         (output.blurhash, output.dominantColor, output.tolerance) = (true, true, .truncated)
         (output.palette, output.thumbhash, output.phash, output.info) = (true, true, true, .init(location: true))
+        output.faces = true
         var variant = ImageJob.Output()
         (variant.name, variant.sizer) = ("small", .aspectScaleDownByWidth(60))
         (variant.format, variant.quality) = (.best, .target(0.98))

@@ -748,6 +748,8 @@ var fullJob = halcyon.Job{
 				Position: halcyon.Bottom, Margin: 8, Offset: &halcyon.Offset{X: -3, Y: 1.5},
 			}.Processor(), halcyon.Mask("heart"), halcyon.MaskImage("https://example.org/mask.png"), halcyon.Hue(30),
 			halcyon.Gamma(1.8), halcyon.Normalize(1, 99), halcyon.Duotone("navy", "gold"),
+			halcyon.BlurFaces(halcyon.FaceArea{Amount: 0.5, Margin: halcyon.Ptr(0.1), Confidence: halcyon.Ptr(0.4)}),
+			halcyon.PixelateFaces(halcyon.FaceArea{Cells: 6, Margin: halcyon.Ptr(0.1), Confidence: halcyon.Ptr(0.4)}),
 			halcyon.BlendImage("https://example.org/frame.png", "softLight", 1), halcyon.Watermark{
 				Source: "file:///srv/logo.png", Position: halcyon.Left, Margin: 2, Scale: 0.5,
 				Offset: &halcyon.Offset{X: 5, Y: -6}, Opacity: halcyon.Ptr(1.0), Mode: "luminosity", Tiled: true,
@@ -756,7 +758,7 @@ var fullJob = halcyon.Job{
 		Format: halcyon.WebP, Quality: 80, Effort: halcyon.Ptr(4), Progressive: true, StripMetadata: halcyon.Ptr(false),
 		KeepProfile: true, MaximumBytes: 50000, AllowResize: true, NearLossless: true, ChromaSubsampling: "4:4:4", BitDepth: 8,
 		Quantize: &halcyon.Quantization{Colors: 16, Dither: halcyon.Ptr(0.5)}, Profile: "srgb", Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
-		Palette: true, ThumbHash: true, PHash: true, Info: &halcyon.InfoOptions{Location: true},
+		Palette: true, ThumbHash: true, PHash: true, Faces: true, Info: &halcyon.InfoOptions{Location: true},
 	},
 	Variants: []halcyon.Output{
 		{Name: "large", Width: 1600, Format: halcyon.AVIF, Trim: &halcyon.Trim{}},

@@ -668,12 +668,12 @@ final class Conformance {
             Processor.text("Größe\n50 \\ 100", "DejaVu Sans").bold().italic().size(24).box(180, 60).align("center").color("white")
                 .outline(2, "#333333").opacity(0.9).position(ContentMode.BOTTOM).margin(8).offset(-3, 1.5),
             Processor.mask("heart"), Processor.mask(Source.of("https://example.org/mask.png")), Processor.hue(30), Processor.gamma(1.8),
-            Processor.normalize(1, 99), Processor.duotone("navy", "gold"),
+            Processor.normalize(1, 99), Processor.duotone("navy", "gold"), Processor.blurFaces(0.5, 0.1, 0.4), Processor.pixelateFaces(6, 0.1, 0.4),
             Processor.overlay(Source.of("https://example.org/frame.png"), 1).mode("softLight"),
             Processor.watermark(Source.of("file:///srv/logo.png"), ContentMode.LEFT, 2, null, 1, true).scale(0.5).offset(5, -6).mode("luminosity"))
         .format(Format.WEBP).quality(80).lossless(false).effort(4).progressive(true).stripMetadata(false).keepProfile(true).frames(1)
         .maximumBytes(50000).allowResize(true).nearLossless(true).chromaSubsampling("4:4:4").bitDepth(8).quantize(16, 0.5).profile("srgb")
-        .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true).palette(true).thumbhash(true).phash(true).infoWithLocation()
+        .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true).palette(true).thumbhash(true).phash(true).faces(true).infoWithLocation()
         .variants(
             Output.named("large").width(1600).format(Format.AVIF).trim(true), Output.named("small").sizer(Sizer.aspectScaleDownByWidth(400)).targetSimilarity(0.98).format(Format.BEST),
             Output.named("dot").gravity(Gravity.ATTENTION).cropRectInPixels(40, 30, 600, 400))

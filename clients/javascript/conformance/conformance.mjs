@@ -494,7 +494,7 @@ const behaviors = {
           opacity: 0.9, position: "bottom", margin: 8, offset: { x: -3, y: 1.5 },
         }),
         p.mask("heart"), p.maskImage("https://example.org/mask.png"), p.hue(30), p.gamma(1.8), p.normalize({ lower: 1, upper: 99 }),
-        p.duotone("navy", "gold"), p.overlayImage("https://example.org/frame.png", { opacity: 1, mode: "softLight" }),
+        p.duotone("navy", "gold"), p.blurFaces({ amount: 0.5, margin: 0.1, confidence: 0.4 }), p.pixelateFaces({ cells: 6, margin: 0.1, confidence: 0.4 }), p.overlayImage("https://example.org/frame.png", { opacity: 1, mode: "softLight" }),
         p.watermark("file:///srv/logo.png", {
           position: "left", margin: 2, scale: 0.5, offset: { x: 5, y: -6 }, opacity: 1, mode: "luminosity", tiled: true,
         }),

@@ -266,13 +266,33 @@ function trim({ trim: value }) {
 function gravity(fields, crops) {
   const value = fields.gravity ?? "center";
   if (goalOf(fields) !== "display" || mode(fields) !== "scaleAspectFill" || value === "center") return undefined;
+  const detected = typeof value === "string" ? { detect: value } : value;
+  if (DETECTIONS.includes(detected.detect)) {
+    const fallback = detected.fallback ?? "attention";
+    const place = typeof fallback === "string" ? fallback : `${text(fallback.x)},${text(fallback.y)}`;
+    return `${detected.detect} confidence=${text(detected.confidence ?? 0.5)} fallback=${place}`;
+  }
   if (typeof value === "string") return value;
   const point = `${text(value.x)},${text(value.y)}`;
   return point === "0.5,0.5" && !crops ? undefined : point;
 }
 
+const DETECTIONS = ["faces", "objects"];
+// The name and version of the detector that Halcyon provides (images.detectorName).
+const DETECTOR = "opencv-centerface/1";
+
+/**
+ * True if a detector is needed.
+ * @param {Fields} fields
+ */
+function detects(fields) {
+  const names = [...(fields.before ?? []), ...(fields.processors ?? [])].map((step) => rule(step)[0]);
+  const [gravityKind] = (gravity(fields, true) ?? "").split(" ");
+  return DETECTIONS.includes(gravityKind) || names.includes("blurFaces") || names.includes("pixelateFaces") || fields.faces;
+}
+
 // The fields of an output on which facts about the source depend.
-const FACTS = ["tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash"];
+const FACTS = ["tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces"];
 
 /** @param {any} value */
 function quantize(value) {
@@ -328,6 +348,8 @@ function variant(all) {
     fields.palette && "palette",
     fields.thumbhash && "thumbhash",
     fields.phash && "phash",
+    fields.faces && "faces",
+    detects(fields) && `detector=${DETECTOR}`,
     info && (info.location ? "info=location" : "info"),
   ];
   return lines.filter(Boolean).map((line) => `${line}\n`).join("");
@@ -415,6 +437,8 @@ const PARTS = {
   downsample: (p, scale) => [pixels(p, scale)],
   sharpen: (p) => [number(p, "radius", 0.5), number(p, "amount", 1)],
   pixelate: (p, scale) => [`size=${wholePixels(p.size, scale)}`],
+  blurFaces: (p) => [number(p, "amount", 0.15), number(p, "margin", 0.2), number(p, "confidence", 0.3)],
+  pixelateFaces: (p) => [`cells=${p.cells ?? 8}`, number(p, "margin", 0.2), number(p, "confidence", 0.3)],
   watermark: (p, scale) => [
     p.position ?? "bottomRight",
     `margin=${wholePixels(p.margin ?? 0, scale, 0)}`,

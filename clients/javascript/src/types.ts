@@ -95,6 +95,8 @@ export type Processor =
   | { downsample: { width: number; height: number } }
   | { sharpen: { radius?: number; amount?: number } }
   | { pixelate: { size: number } }
+  | { blurFaces: { amount?: number; margin?: number; confidence?: number } }
+  | { pixelateFaces: { cells?: number; margin?: number; confidence?: number } }
   | { watermark: WatermarkOptions & { source: Source } }
   | { rotate: { degrees: number; background?: string } }
   | { flip: { direction?: "horizontal" | "vertical" | "both" } }
@@ -112,6 +114,15 @@ export interface CustomProcessor { [name: string]: JSONValue }
 /** A point in fractions of the image, 0 to 1. */
 export interface Point { x: number; y: number }
 
+/** The part that is kept when an image is cropped. */
+export type Place = "center" | "attention" | "entropy" | Point;
+
+/** The part with what a detector finds with at least a confidence from 0 to 1, or else `fallback`. */
+export interface Detection { detect: "faces" | "objects"; fallback?: Place; confidence?: number }
+
+/** A face in an image: its rectangle in pixels, and the confidence of the detector, 0 to 1. */
+export interface Face { x: number; y: number; width: number; height: number; confidence: number }
+
 /** The part of the source that is used, in fractions of it or in pixels. */
 export interface CropRect { x: number; y: number; width: number; height: number; unit?: "fractions" | "pixels" }
 
@@ -125,7 +136,7 @@ export interface Picture {
   position?: Position;
   cropRect?: CropRect;
   trim?: boolean | Trim;
-  gravity?: "center" | "attention" | "entropy" | Point;
+  gravity?: Place | "faces" | "objects" | Detection;
   sizeForDisplay?: boolean;
   sizer?: "natural" | { aspectScaleDownByWidth: number } | { aspectScaleDownByHeight: number };
   upscale?: boolean;
@@ -156,6 +167,8 @@ export interface Picture {
   palette?: boolean;
   thumbhash?: boolean;
   phash?: boolean;
+  /** The places of faces. */
+  faces?: boolean;
   /** Facts about the source instead of an image. */
   info?: boolean | { location?: boolean };
 }
@@ -240,6 +253,8 @@ export interface SourceInfo {
   palette?: string[];
   thumbhash?: string;
   phash?: string;
+  /** The faces, the most confident first. */
+  faces?: Face[];
 }
 
 /** An image that a job has made. */
@@ -262,6 +277,8 @@ export interface Variant {
   /** The ThumbHash in base64. */
   thumbhash?: string;
   phash?: string;
+  /** The faces, the most confident first. */
+  faces?: Face[];
   /** The facts about the source, if the job asked for them. */
   info?: SourceInfo;
   /** The outcome of the search for the size or the quality; `encodings` is 0 if the file of the source was used. */

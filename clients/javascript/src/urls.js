@@ -124,7 +124,7 @@ export class URLSigner {
 function parameter(name, value) {
   if (typeof value === "string") return value;
   if (name === "cropRect") return [value.x, value.y, value.width, value.height, ...(value.unit === "pixels" ? ["pixels"] : [])].join();
-  if (name === "gravity") return `${value.x},${value.y}`;
+  if (name === "gravity" && !value.detect) return `${value.x},${value.y}`;
   if (name === "tags") return value.join();
   if (value instanceof Date) return value.toISOString();
   return JSON.stringify(value);

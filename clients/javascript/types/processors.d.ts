@@ -126,6 +126,26 @@ export const processors: Readonly<{
      */
     pixelate: (size: number) => Processor;
     /**
+     * Blurs all faces, by a share of the longer side of the area, which exceeds the face by `margin` on each side.
+     * @param {{ amount?: number, margin?: number, confidence?: number }} [options]
+     * @returns {Processor}
+     */
+    blurFaces: (options?: {
+        amount?: number | undefined;
+        margin?: number | undefined;
+        confidence?: number | undefined;
+    } | undefined) => Processor;
+    /**
+     * Turns all faces into squares, whose number along the longer side of the area is `cells`.
+     * @param {{ cells?: number, margin?: number, confidence?: number }} [options]
+     * @returns {Processor}
+     */
+    pixelateFaces: (options?: {
+        cells?: number | undefined;
+        margin?: number | undefined;
+        confidence?: number | undefined;
+    } | undefined) => Processor;
+    /**
      * Places another image in a corner, along a side or in the middle: at a fraction of the image's width, or at a scale of its own size.
      * @param {Source} source
      * @param {import("./types.js").WatermarkOptions} options

@@ -105,7 +105,7 @@ enum GetCommand: Subcommand {
         let palette = facts.palette?.joined(separator: " ")
         let all: [String?] = [
             facts.frames.map { "\($0) frames" }, facts.blurhash, facts.dominantColor, palette, facts.thumbhash,
-            facts.phash, facts.encoding?.summary,
+            facts.phash, facts.faces?.summary, facts.encoding?.summary,
         ]
         let findings = all.compactMap(\.self)
         let target = file.map { ", in \($0)" } ?? "; -o FILE writes it"

@@ -124,6 +124,13 @@ struct Configuration {
         return reader
     }
 
+    /// The options of the detector, which must have the name that keys contain.
+    var detector: DetectorOptions {
+        var detector = options.worker.detector
+        detector.name = options.worker.reader.detector
+        return detector
+    }
+
     /// Creates the options of a worker.
     /// - Throws: ``ConfigurationError``.
     func worker() throws -> WorkerOptions {
@@ -142,6 +149,7 @@ struct Configuration {
         worker.concurrency = concurrency
         worker.heartbeat.version = Version.number
         worker.renderChildren = options.renderChildren
+        worker.detector = detector
         worker.extensions = Self.extensions
         worker.providers = Self.providers
         let instance = options.instance.isEmpty ? nil : options.instance

@@ -31,6 +31,26 @@ extension ProgramOptions {
                 Memory limit of a render process (RLIMIT_DATA). Render processes handle animations, renderings above \
                 64 MiB, and codecs that cannot be interrupted (AVIF, HEIF, JPEG XL, SVG, PDF).
                 """),
+        Setting("images.detector", \.worker.detector.command, .command)
+            .help(
+                """
+                Program with its arguments that detects faces and objects (docs/detectors.md), separated by spaces. \
+                None by default.
+                """),
+        Setting("images.detectorName", \.worker.reader.detector, .detectorName)
+            .help(
+                """
+                Name and version of the detector, which must be what the program reports. They are part of keys, so \
+                set them for workers, gateways and commands alike.
+                """),
+        Setting("images.detectorMemory", \.worker.detector.memory, .byteSize(in: (32 << 20)...(1 << 40)))
+            .help("Memory limit of a detector process (RLIMIT_DATA), which is reserved while it works."),
+        Setting(
+            "images.detectorTimeout", \.worker.detector.timeLimit, .duration(in: .milliseconds(1) ... .seconds(600))
+        )
+        .help("Timeout for the start of a detector process and for each picture."),
+        Setting("images.detectorSide", \.worker.detector.longestSide, .integer(in: 16...4096))
+            .help("Longer side in pixels to which pictures are reduced before they are sent to the detector."),
         Setting("images.tolerance", \.worker.images.tolerance, .oneOf)
             .help("Default for truncated sources: strict rejects them, truncated renders the part that is there."),
 
@@ -263,6 +283,34 @@ extension ProgramOptions {
     private static func share(_ lane: Lane) -> Setting<ProgramOptions> {
         Setting("lanes.\(lane.rawValue)", \.worker.shares[of: lane], .integer(in: 1...1000))
             .help("Weight of this lane in fetching and rendering while jobs of all lanes wait.")
+    }
+}
+
+extension ValueKind<[String]> {
+    /// A program and its arguments, separated by spaces.
+    fileprivate static var command: Self {
+        ValueKind("a program and its arguments, separated by spaces") { text in
+            text.split(separator: " ").map(String.init)
+        } write: {
+            $0.joined(separator: " ")
+        }
+    }
+}
+
+extension ValueKind<String> {
+    /// The name and version of a detector.
+    fileprivate static var detectorName: Self {
+        ValueKind("1 to 64 letters, digits, dots, hyphens, underscores and slashes") { text in
+            let isName = text.utf8.allSatisfy {
+                switch $0 {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "-")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+            return isName && (1...64).contains(text.utf8.count) ? text : nil
+        }
     }
 }
 

@@ -84,6 +84,7 @@ enum SizingOptions {
         FieldOption(flag: "palette", help: "Compute the most important colors of the output."),
         FieldOption(flag: "thumbhash", help: "Compute the ThumbHash of the output."),
         FieldOption(flag: "phash", help: "Compute the perceptual hash (pHash) of the output."),
+        FieldOption(flag: "faces", help: "Find the faces in the output, with the program of images.detector."),
     ]
 
     /// The options of `info`.
@@ -224,7 +225,7 @@ extension ValueKind<QualityArgument> {
 
 extension ValueKind<GravityArgument> {
     static var gravity: Self {
-        let words = ["center", "attention", "entropy"]
+        let words = ["center", "attention", "entropy", "faces", "objects"]
         return ValueKind(
             "\(words.joined(separator: ", ")), or a point such as 0.5,0.2", completion: .words(words)
         ) { text in

@@ -33,6 +33,8 @@ public struct DecodedEvent: Sendable {
         public let thumbhash: String?
         /// The perceptual hash, if the job requested it.
         public let phash: String?
+        /// The faces, the most confident first, if the job requested them.
+        public let faces: [DetectedFace]?
         /// The facts about the source as a JSON object, if the job requested them.
         public let info: [UInt8]?
         /// The outcome of the search for the size or the quality, if the job requested one.
@@ -212,6 +214,8 @@ extension DecodedEvent.Output {
         }
         thumbhash = variant.text("thumbhash")
         phash = variant.text("phash")
+        // Events of later releases may have another type here.
+        faces = variant.member("faces").flatMap { try? DetectedFace.list($0) }
         info = variant.member("info")?.bytes
         // Events of later releases may have another type here.
         encoding = variant.member("encoding").flatMap { try? EncodingChoice($0) }

@@ -27,6 +27,7 @@ extension ResultMetadata: JSONWritable {
         writer.member("palette", palette)
         writer.member("thumbhash", thumbhash)
         writer.member("phash", phash)
+        writer.member("faces", faces)
         if let info {
             writer.name("info")
             writer.raw(info)
@@ -48,7 +49,8 @@ extension ResultMetadata: JSONWritable {
             blurhash: try value.optional("blurhash", text), dominantColor: try value.optional("dominantColor", text),
             trim: try value.optional("trim", PixelRect.init),
             palette: try value.optional("palette", texts), thumbhash: try value.optional("thumbhash", text),
-            phash: try value.optional("phash", text), info: value.member("info")?.bytes,
+            phash: try value.optional("phash", text), faces: try value.optional("faces", DetectedFace.list),
+            info: value.member("info")?.bytes,
             encoding: try value.optional("encoding", EncodingChoice.init),
             source: try value.required("source", SourceMetadata.init),
             isPrivate: try value.optional("private", flag) ?? false)
@@ -70,6 +72,28 @@ extension PixelRect: JSONWritable {
         self.init(
             x: try value.required("x", wholeNumber), y: try value.required("y", wholeNumber),
             width: try value.required("width", wholeNumber), height: try value.required("height", wholeNumber))
+    }
+}
+
+extension DetectedFace: JSONWritable {
+    /// Writes an object of x, y, width, height and confidence.
+    public func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("x", place.x)
+            writer.member("y", place.y)
+            writer.member("width", place.width)
+            writer.member("height", place.height)
+            writer.member("confidence", confidence)
+        }
+    }
+
+    static func list(_ value: JSONElement) throws(JSONError) -> [DetectedFace] {
+        var faces: [DetectedFace] = []
+        try value.forEachElement { face throws(JSONError) in
+            faces.append(
+                DetectedFace(try PixelRect(face), confidence: try face.required("confidence", number)))
+        }
+        return faces
     }
 }
 

@@ -137,7 +137,9 @@ extension Trim {
 extension Gravity {
     init(_ value: JSONElement) throws(JSONError) {
         if value.kind == .object {
-            self = .focalPoint(try UnitPoint(value))
+            self =
+                value.member("detect")?.given != nil
+                ? .detected(try DetectedGravity(value)) : .focalPoint(try UnitPoint(value))
             return
         }
         let word = try value.string()
@@ -145,9 +147,31 @@ extension Gravity {
         case "center": self = .center
         case "attention": self = .attention
         case "entropy": self = .entropy
+        case "faces": self = .detected(DetectedGravity(.faces))
+        case "objects": self = .detected(DetectedGravity(.objects))
         default:
             throw JSONError(
-                .invalid, "expected center, attention, entropy or {\"x\": 0…1, \"y\": 0…1}, found \"\(word)\"")
+                .invalid,
+                "expected center, attention, entropy, faces, objects or {\"x\": 0…1, \"y\": 0…1}, found \"\(word)\"")
+        }
+    }
+}
+
+extension DetectedGravity {
+    /// Decodes an object of `detect`, `fallback` and `confidence`.
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        self.init(.faces)
+        try value.forEachGiven { name, part throws(JSONError) in
+            switch name {
+            case "detect": kind = try part.choice(of: DetectionKind.allCases)
+            case "fallback":
+                fallback = try Gravity(part)
+                if case .detected = fallback {
+                    throw JSONError(.invalid, "cannot be another detection")
+                }
+            case "confidence": confidence = CanonicalNumber.rounded(try part.double(in: 0...1))
+            default: throw JSONError(.unknown, "unknown member; expected detect, fallback or confidence")
+            }
         }
     }
 }

@@ -42,6 +42,8 @@ public struct JobDecoder: Sendable {
     public var customSourceKey: @Sendable (_ name: String, _ reference: String) throws(JobError) -> String = { $1 }
     /// The rules by which URLs identify images. They are the same in all programs of a cluster.
     public var identityRules: [SourceIdentityRule] = []
+    /// The name and version of the detector, for keys. They are the same in all programs of a cluster.
+    public var detector = Variant.standardDetector
     /// The maximum number of seconds from now until a job may start at the earliest.
     public var maximumDelay = Self.defaultMaximumDelay
     /// The default of ``maximumDelay``: 30 days.

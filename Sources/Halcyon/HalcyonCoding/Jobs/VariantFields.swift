@@ -80,6 +80,7 @@ struct VariantFields {
         case "palette": find(.palette, try isNull ? false : value.bool())
         case "thumbhash": find(.thumbhash, try isNull ? false : value.bool())
         case "phash": find(.phash, try isNull ? false : value.bool())
+        case "faces": find(.faces, try isNull ? false : value.bool())
         case "info": info = try isNull ? nil : InfoOptions.given(value)
         default: return false
         }
@@ -111,18 +112,22 @@ struct VariantFields {
         let sizing = Sizing(
             goal: try goal(), cropRect: cropRect, trim: trim, screenScale: screenScale, gravity: gravity,
             upscale: upscale)
-        let variant = Variant(
+        var variant = Variant(
             sizing: sizing, interpolationQuality: interpolationQuality, linearLight: linearLight,
             background: background, before: try before?.scaled(by: screenScale, reader, "before") ?? [],
             processors: try processors?.scaled(by: screenScale, reader, "processors") ?? [], tolerance: tolerance,
             output: output, findings: findings, info: info)
+        variant.detector = reader.detector
         guard let info else {
+            try variant.checkDetection()
             if let conflict = variant.bitDepthConflict { throw JSONError(.invalid, conflict, path: "bitDepth") }
             return variant
         }
         // No image is rendered, so its fields have no effect.
-        return Variant(
+        variant = Variant(
             sizing: Sizing(goal: .sizer(.natural)), tolerance: tolerance, findings: findings, info: info)
+        variant.detector = reader.detector
+        return variant
     }
 
     /// Checks that a sizer is not combined with a width or height.
@@ -154,6 +159,26 @@ struct VariantFields {
     /// Converts points to output pixels: round(points) × scale.
     private func pixels(_ points: Double) -> Double {
         CanonicalNumber.rounded(max(1, points.rounded(.toNearestOrAwayFromZero)) * screenScale)
+    }
+}
+
+extension Variant {
+    /// Checks that detections, which are positions in the source, are still known where they are used.
+    fileprivate func checkDetection() throws(JSONError) {
+        guard !detections.isEmpty else { return }
+        try Self.check(before, "before")
+        if let last = processors.lastIndex(where: \.hidesFaces) {
+            try Self.check(Array(processors[..<last]), "processors")
+        }
+        if findings.contains(.faces) { try Self.check(processors, "processors") }
+    }
+
+    private static func check(_ processors: [Processor], _ field: String) throws(JSONError) {
+        guard let index = processors.firstIndex(where: { !$0.preservesPositions }) else { return }
+        throw JSONError(
+            .invalid,
+            "\(processors[index].name) changes the positions of detected faces and objects, which are needed later",
+            path: "\(field)[\(index)]")
     }
 }
 

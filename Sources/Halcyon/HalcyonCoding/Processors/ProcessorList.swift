@@ -81,6 +81,7 @@ extension JSONElement {
 enum ProcessorKind: String, CaseIterable {
     case roundCorner, resize, crop, blur, tint, overlay, blend, colorControls, blackWhite, border, downsample, sharpen
     case pixelate, watermark, rotate, flip, pad, text, mask, hue, gamma, normalize, duotone
+    case blurFaces, pixelateFaces
 
     /// The names of the processor's parameters.
     var parameters: [String] {
@@ -113,6 +114,8 @@ enum ProcessorKind: String, CaseIterable {
         case .gamma: ["gamma"]
         case .normalize: ["lower", "upper"]
         case .duotone: ["dark", "light"]
+        case .blurFaces: ["amount", "margin", "confidence"]
+        case .pixelateFaces: ["cells", "margin", "confidence"]
         }
     }
 
@@ -145,6 +148,10 @@ enum ProcessorKind: String, CaseIterable {
         case .hue: .hue(degrees: try parameters.required("degrees", degrees))
         case .gamma: .gamma(try parameters.number("gamma", in: 0.1...10, default: 2.2))
         case .normalize: .normalize(try parameters.normalize())
+        case .blurFaces:
+            .hideFaces(
+                try parameters.hiding(.blur(amount: parameters.number("amount", in: 0.05...1, default: 0.15))))
+        case .pixelateFaces: .hideFaces(try parameters.hiding(.pixelate(cells: parameters.cells())))
         case .duotone:
             .duotone(dark: try parameters.required("dark", color), light: try parameters.required("light", color))
         }

@@ -20,6 +20,16 @@ extension Parameters {
             corners: try corners())
     }
 
+    func hiding(_ method: FaceHiding.Method) throws(JSONError) -> FaceHiding {
+        FaceHiding(
+            method, margin: try number("margin", in: 0...2, default: 0.2),
+            confidence: try number("confidence", in: 0...1, default: 0.3))
+    }
+
+    func cells() throws(JSONError) -> Int {
+        try optional("cells") { value throws(JSONError) in Int(try value.integer(in: 1...32)) } ?? 8
+    }
+
     /// Decodes a color with its fraction, or a picture with its opacity.
     func overlay() throws(JSONError) -> Overlay {
         let color = try optional("color", color)

@@ -31,6 +31,8 @@ struct CompatibleJob {
         /// The surroundings of a point, in fractions of the image.
         case point(x: Double, y: Double)
         case attention
+        /// What a detector finds: `faces` or `objects`.
+        case detected(String)
 
         static let center = Gravity.edge(x: 0.5, y: 0.5)
     }
@@ -211,6 +213,9 @@ struct CompatibleJob {
         case .center: return
         case .attention:
             fields.set("gravity", "attention")
+            return
+        case .detected(let kind):
+            fields.set("gravity", kind)
             return
         case .edge(let x, let y):
             guard crop == nil || isCornerOrCenter else {

@@ -361,7 +361,13 @@ struct ImgproxySettings {
             try option.allow(3...3)
             let (x, y) = (try option.number(1, in: 0...1) ?? 0.5, try option.number(2, in: 0...1) ?? 0.5)
             return Position(gravity: .point(x: x, y: y))
-        case "obj", "objw": throw option.unsupported("objects are not detected")
+        case "obj":
+            let classes = (1..<option.count).compactMap { option[$0] }
+            guard classes.isEmpty || classes == ["all"] || classes == ["face"] else {
+                throw option.unsupported("only the classes face and all are detected")
+            }
+            return Position(gravity: .detected(classes == ["face"] ? "faces" : "objects"))
+        case "objw": throw option.unsupported("classes of objects have no weights")
         default:
             guard let (x, y) = Self.edges[type] else {
                 throw option.invalid("a gravity such as ce, no, soea, sm or fp:0.5:0.5")
@@ -652,7 +658,7 @@ struct ImgproxySettings {
             guard abs(position.x) < 1, abs(position.y) < 1 else { throw unmapped }
             var (x, y): (Double, Double)
             switch position.gravity {
-            case .attention: throw unmapped
+            case .attention, .detected: throw unmapped
             case .point(let left, let top): (x, y) = (left - across / 2, top - down / 2)
             case .edge(let left, let top):
                 // Offsets lead away from the side.

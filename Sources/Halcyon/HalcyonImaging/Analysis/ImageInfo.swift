@@ -11,6 +11,8 @@ struct ImageInfo {
     private let source: SourceImage
     private let options: InfoOptions
     private let findings: ImageAnalysis
+    /// The faces in the upright source, if they were requested.
+    var faces: [DetectedFace]?
 
     init(_ source: SourceImage, _ options: InfoOptions, _ findings: ImageAnalysis) {
         (self.source, self.options, self.findings) = (source, options, findings)
@@ -48,8 +50,24 @@ struct ImageInfo {
             writer.member("palette", findings.palette)
             writer.member("thumbhash", findings.thumbhash)
             writer.member("phash", findings.phash)
+            if let faces { Self.write(faces, to: &writer) }
         }
         return writer.bytes
+    }
+
+    private static func write(_ faces: [DetectedFace], to writer: inout JSONWriter) {
+        writer.name("faces")
+        writer.array { writer in
+            for face in faces {
+                writer.object { writer in
+                    writer.member("x", face.place.x)
+                    writer.member("y", face.place.y)
+                    writer.member("width", face.place.width)
+                    writer.member("height", face.place.height)
+                    writer.member("confidence", face.confidence)
+                }
+            }
+        }
     }
 
     /// Writes the frames of an animation with their total duration in milliseconds, or the pages of a document.

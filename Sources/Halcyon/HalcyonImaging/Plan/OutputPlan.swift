@@ -52,6 +52,11 @@ struct OutputPlan {
         }
         self.encoder = encoder
         candidates = best.isEmpty ? [encoder] : best
+        if frames > 1, let hiding = variant.allProcessors.first(where: \.hidesFaces) {
+            throw JobError(
+                .unsupportedFormat,
+                "\(hiding.name) is for still images; set frames to 1 to render the first frame of an animation")
+        }
         guard variant.output.profile == nil || variant.assets.isEmpty else {
             throw JobError(
                 .unsupportedFormat,

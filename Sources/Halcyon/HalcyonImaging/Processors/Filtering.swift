@@ -138,3 +138,28 @@ extension Image {
             .calling("copy", ["interpretation": "b-w"])
     }
 }
+
+extension Image {
+    /// Blurs or pixelates the areas of faces, the most confident first. Each area is treated as a picture of its own.
+    /// - Throws: `internal` if faces have not been looked for; `VipsError`.
+    func hiding(_ faces: [DetectedBox]?, by hiding: FaceHiding) throws -> Image {
+        guard let faces else {
+            throw JobError(.internal, "\(hiding.name): faces have not been looked for", isRetryable: false)
+        }
+        var picture = self
+        for face in faces.sorted(by: { $0.confidence > $1.confidence }) where face.confidence >= hiding.confidence {
+            guard let area = face.pixels(in: size, margin: hiding.margin) else { continue }
+            let part = try picture.cropped(area.x, area.y, area.width, area.height).inMemory(nil)
+            let hidden =
+                switch hiding.method {
+                case .blur(let amount): try part.blurred(radius: amount * Double(max(area.width, area.height)))
+                case .pixelate: try part.pixelated(hiding.cell(of: area.size))
+                }
+            picture = try Operation.call(
+                "insert",
+                ["main": .image(picture), "sub": .image(hidden), "x": .int(area.x), "y": .int(area.y)]
+            ).image()
+        }
+        return picture
+    }
+}

@@ -12,16 +12,21 @@ extension Image {
     ///   - assets: The images that overlays and watermarks use.
     ///   - extensions: The custom processors.
     ///   - quality: The interpolation quality for size changes.
+    ///   - faces: The faces in fractions of the image; nil if they have not been looked for.
     /// - Throws: ``JobError``, which names the processor or the image that caused it; `CancellationError`.
     func processed(
         by processors: [Processor], with assets: ProcessingAssets, _ extensions: Extensions,
-        quality: InterpolationQuality, _ cancellation: Cancellation? = nil
+        quality: InterpolationQuality, faces: [DetectedBox]? = nil, _ cancellation: Cancellation? = nil
     ) throws -> Image {
         var picture = self
         for processor in processors {
             do {
                 picture = try picture.inMemory(cancellation)
-                    .processed(by: processor, with: assets, extensions, quality)
+                if case .hideFaces(let hiding) = processor {
+                    picture = try picture.hiding(faces, by: hiding)
+                } else {
+                    picture = try picture.processed(by: processor, with: assets, extensions, quality)
+                }
             } catch let error as VipsError {
                 if error.code == .cancelled { throw CancellationError() }
                 throw JobError(.internal, "the processor \(processor.name): \(error)", cause: error)
@@ -62,6 +67,7 @@ extension Image {
         case .gamma(let gamma): try corrected(gamma: gamma)
         case .normalize(let normalize): try normalized(normalize)
         case .duotone(let dark, let light): try toned(from: dark, to: light)
+        case .hideFaces(let method): try hiding(nil, by: method)
         case .custom(let rule): try extensions.process(self, by: rule)
         }
     }

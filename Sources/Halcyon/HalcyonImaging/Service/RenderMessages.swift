@@ -13,6 +13,8 @@ struct RenderRequest: Codable {
     private var archive: ArchiveOptions?
     /// The sources of the assets, in the order of their bytes after the source.
     private var assets: [Source]
+    /// The faces in the upright source; nil if they have not been looked for.
+    var faces: [DetectedBox]?
     /// The names of the formats that may be read.
     var formats: Set<String>
     /// The folder of the fonts; nil for none.
@@ -25,7 +27,7 @@ struct RenderRequest: Codable {
         let assets = Array(order.assets)
         let request = RenderRequest(
             limits: limits, memory: memory, variants: order.variants, original: order.original, archive: order.archive,
-            assets: assets.map(\.key),
+            assets: assets.map(\.key), faces: order.faces,
             formats: Set(VipsLibrary.allowed.map(\.rawValue)), fonts: Fonts.folder)
         return try MessageSocket.Message(request, [order.source] + assets.map(\.value))
     }

@@ -29,6 +29,7 @@ public struct RenderService: Sendable {
     private let renderer: Renderer
     private let pool: ThreadPool
     private let children: RenderProcessPool?
+    private let detector: DetectorPool?
     private let timers = TimerThread(name: "render-limits")
     private let inFlight = ActiveRenders()
     private let memory: MemoryBudget
@@ -39,10 +40,15 @@ public struct RenderService: Sendable {
     ///     cannot be interrupted are waited for.
     ///   - memory: The memory that all renderings in flight may use together, in this process and in child processes,
     ///     as estimated by ``RenderPlan/memory``, in bytes. A rendering that needs more runs alone.
-    public init(renderer: Renderer, pool: ThreadPool, children: RenderProcessPool?, memory: Int = .max) {
+    ///   - detector: The detector; nil if there is none.
+    public init(
+        renderer: Renderer, pool: ThreadPool, children: RenderProcessPool?, memory: Int = .max,
+        detector: DetectorPool? = nil
+    ) {
         self.renderer = renderer
         self.pool = pool
         self.children = children
+        self.detector = detector
         self.memory = MemoryBudget(limit: memory)
     }
 
@@ -130,13 +136,82 @@ public struct RenderService: Sendable {
         clock.start()
         let result = Result {
             try render(
-                order, MemoryReservation(memory: memory, task: task, clock: clock, makeRoom: { children?.endIdle() }))
+                order,
+                MemoryReservation(
+                    memory: memory, task: task, clock: clock,
+                    makeRoom: {
+                        children?.endIdle()
+                        detector?.endIdle()
+                    }))
         }
         clock.end()
         waiter.resume(with: result)
     }
 
     private func render(_ order: RenderTask.Input, _ reservation: MemoryReservation) throws -> RenderResult {
+        try renderDetected(try detecting(order, reservation), reservation)
+    }
+
+    /// Returns the input with what the detector has found: the faces, and points instead of detections as gravity.
+    ///
+    /// If the detector is missing or fails, gravities have their fallback. Variants that hide or report faces fail.
+    private func detecting(
+        _ order: RenderTask.Input, _ reservation: MemoryReservation
+    ) throws -> RenderTask.Input {
+        let kinds = DetectionKind.allCases.filter { kind in order.variants.contains { $0.detections.contains(kind) } }
+        guard !kinds.isEmpty else { return order }
+        let needy = order.variants.firstIndex(where: \.requiresFaces)
+        var found: [DetectionKind: [DetectedBox]] = [:]
+        var size = PixelSize(width: 1, height: 1)
+        if let detector {
+            let picture: DetectorPicture
+            (picture, size) = try self.picture(of: order, detector, reservation)
+            for kind in kinds {
+                do {
+                    found[kind] = try detector.find(kind, in: picture, reservation)
+                } catch let failure as DetectorFailure {
+                    detector.report(failure)
+                    if kind == .faces, let needy { throw failure.error.forVariant(needy) }
+                }
+            }
+        }
+        if let needy, found[.faces] == nil {
+            let reason = detector == nil ? "no detector is configured; set images.detector" : "the detector finds none"
+            throw JobError(.internal, "faces cannot be detected: \(reason)", isRetryable: false).forVariant(needy)
+        }
+        var order = order
+        order.faces = found[.faces]
+        for (index, variant) in order.variants.enumerated() {
+            guard case .detected(let wanted) = variant.sizing.gravity else { continue }
+            do throws(JobError) {
+                order.variants[index].sizing = try variant.sizing.resolved(found[wanted.kind] ?? [], of: size)
+            } catch {
+                throw error.forVariant(index)
+            }
+        }
+        return order
+    }
+
+    /// Returns the picture for the detector, and the size of the upright source.
+    private func picture(
+        of order: RenderTask.Input, _ detector: DetectorPool, _ reservation: MemoryReservation
+    ) throws -> (DetectorPicture, PixelSize) {
+        let side = Double(detector.options.longestSide)
+        var variant = Variant(
+            sizing: Sizing(
+                goal: .display(
+                    Display(width: side, height: side, contentMode: .scaleAspectFit, scaleOptions: .fitCropsExcess)),
+                upscale: false),
+            tolerance: order.variants.first { !$0.detections.isEmpty }?.tolerance,
+            output: OutputOptions(format: .jpeg, frames: 1))
+        variant.isDetectorInput = true
+        var input = order
+        (input.variants, input.assets) = ([variant], [:])
+        let result = try renderDetected(input, reservation)
+        return (DetectorPicture(size: result.images[0].size, samples: result.images[0].body), result.sourceSize)
+    }
+
+    private func renderDetected(_ order: RenderTask.Input, _ reservation: MemoryReservation) throws -> RenderResult {
         func renderInChild(_ children: RenderProcessPool, taking memory: Int? = nil) throws -> RenderResult {
             try children.render(order, taking: memory, within: renderer.limits, reservation)
         }
@@ -155,7 +230,7 @@ public struct RenderService: Sendable {
         defer { withExtendedLifetime(share) {} }
         let cancellation = Cancellation()
         return try reservation.task.run(stoppedBy: cancellation.cancel) {
-            try renderer.render(plan, assets: order.assets, cancellation)
+            try renderer.render(plan, assets: order.assets, faces: order.faces, cancellation)
         }
     }
 

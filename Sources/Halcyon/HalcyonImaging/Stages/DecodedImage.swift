@@ -66,7 +66,7 @@ final class DecodedImage {
     /// Returns the image after the processors that precede sizing.
     /// - Throws: ``JobError``, `VipsError`, `CancellationError`.
     func processed(
-        for output: OutputPlan, with assets: ProcessingAssets, _ extensions: Extensions
+        for output: OutputPlan, with assets: ProcessingAssets, _ extensions: Extensions, _ faces: [DetectedBox]? = nil
     ) throws -> DecodedImage {
         let variant = output.variant
         let processed = try frames.prefix(output.frames).map { level in
@@ -74,7 +74,8 @@ final class DecodedImage {
                 Orientation(exif: whole.orientation)
             )
             .processed(
-                by: variant.before, with: assets, extensions, quality: variant.interpolationQuality, cancellation
+                by: variant.before, with: assets, extensions, quality: variant.interpolationQuality, faces: faces,
+                cancellation
             )
             .inMemory(cancellation)
         }

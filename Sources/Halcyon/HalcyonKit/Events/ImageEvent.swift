@@ -251,6 +251,8 @@ extension ImageEvent {
         public let thumbhash: Data?
         /// The perceptual hash in hexadecimal, if the job asked for it.
         public let phash: String?
+        /// The faces in the image, the most confident first, if the job asked for them.
+        public let faces: [Face]?
         /// The facts about the source, if the job asked for them.
         public let info: SourceInfo?
         /// The outcome of the search for the size or the quality, if the job asked for one.
@@ -275,9 +277,17 @@ extension ImageEvent {
 
         private enum CodingKeys: String, CodingKey {
             case key, name, width, height, format, bytes, sha256, frames, blurhash, dominantColor, trim, put, data, url
-            case palette, thumbhash, phash, info, encoding
+            case palette, thumbhash, phash, faces, info, encoding
             case expiry = "expiresAt"
         }
+    }
+
+    /// A face in an image.
+    public struct Face: Sendable, Equatable, Decodable {
+        /// The left side, the upper side, and the lengths, in pixels of the image.
+        public let x, y, width, height: Int
+        /// The confidence of the detector, 0 to 1.
+        public let confidence: Double
     }
 
     /// Facts about a source.
@@ -315,6 +325,8 @@ extension ImageEvent {
         public let thumbhash: Data?
         /// The perceptual hash in hexadecimal.
         public let phash: String?
+        /// The faces in the source, if they were asked for.
+        public let faces: [Face]?
 
         /// An ICC profile.
         public struct Profile: Sendable, Equatable, Decodable {

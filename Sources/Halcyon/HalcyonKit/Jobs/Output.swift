@@ -72,6 +72,8 @@ extension ImageJob {
         /// True if the event contains the BlurHash, the dominant color, the most important colors, the ThumbHash, or
         /// the perceptual hash.
         public var blurhash, dominantColor, palette, thumbhash, phash: Bool?
+        /// True if the event contains the places of faces.
+        public var faces: Bool?
         /// The facts about the source that are reported instead of an image; nil for an image.
         public var info: InfoOptions?
 
@@ -228,8 +230,26 @@ extension ImageJob {
         /// The middle, the part that draws the eye, or the part with the highest entropy.
         public static let center = Self(rawValue: "center"), attention = Self(rawValue: "attention"),
             entropy = Self(rawValue: "entropy")
+        /// The part with faces, or with all things that the detector finds; without any, the part that draws the eye.
+        public static let faces = Self(rawValue: "faces"), objects = Self(rawValue: "objects")
+        /// The part with what the detector finds with at least this confidence, 0 to 1.
+        /// - Parameter fallback: The gravity if there is none.
+        public static func detect(
+            _ kind: DetectionKind, confidence: Double = 0.5, fallback: Gravity = .attention
+        ) -> Self {
+            Self(
+                rawValue: [
+                    "detect": .string(kind.rawValue), "confidence": .number(confidence), "fallback": fallback.rawValue,
+                ])
+        }
         /// The surroundings of a point, in fractions of the image's sides.
         public static func point(x: Double, y: Double) -> Self { Self(rawValue: ["x": .number(x), "y": .number(y)]) }
+    }
+
+    /// The things that a detector finds.
+    public enum DetectionKind: String, Sendable, CaseIterable {
+        /// `objects` are all things that the detector knows.
+        case faces, objects
     }
 
     /// A rule for the size that replaces width and height.

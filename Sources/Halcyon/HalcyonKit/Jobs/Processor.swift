@@ -171,6 +171,19 @@ extension ImageJob.Processor {
     }
     /// Turns the image into squares of this size.
     public static func pixelate(size: Double) -> Self { Self("pixelate", ["size": .number(size)]) }
+    /// Blurs all faces. The deviation is a share of the longer side of the area, which exceeds the face by `margin` on
+    /// each side, as a share of its longer side.
+    public static func blurFaces(amount: Double = 0.15, margin: Double = 0.2, confidence: Double = 0.3) -> Self {
+        Self(
+            "blurFaces",
+            ["amount": .number(amount), "margin": .number(margin), "confidence": .number(confidence)])
+    }
+    /// Turns all faces into this number of squares along the longer side of the area.
+    public static func pixelateFaces(cells: Int = 8, margin: Double = 0.2, confidence: Double = 0.3) -> Self {
+        Self(
+            "pixelateFaces",
+            ["cells": .number(Double(cells)), "margin": .number(margin), "confidence": .number(confidence)])
+    }
     /// Places another image in a corner, along a side or in the middle.
     public static func watermark(
         _ source: ImageJob.Source, position: ImageJob.ContentMode = .bottomRight, margin: Double = 0,

@@ -224,6 +224,8 @@ public struct ResultMetadata: Hashable, Sendable {
     public var thumbhash: String?
     /// The perceptual hash as 16 hexadecimal digits, if the job requested it.
     public var phash: String?
+    /// The faces, the most confident first, if the job requested them.
+    public var faces: [DetectedFace]?
     /// The facts about the source as a JSON object, if the variant has ``Variant/info``. The file consists of them.
     public var info: [UInt8]?
     /// The outcome of the search for the size or the quality; nil without one.
@@ -238,7 +240,8 @@ public struct ResultMetadata: Hashable, Sendable {
     public init(
         width: Int, height: Int, format: ImageFormat, bytes: Int, sha256: String, frames: Int? = nil,
         blurhash: String? = nil, dominantColor: String? = nil, trim: PixelRect? = nil, palette: [String]? = nil,
-        thumbhash: String? = nil, phash: String? = nil, info: [UInt8]? = nil, encoding: EncodingChoice? = nil,
+        thumbhash: String? = nil, phash: String? = nil, faces: [DetectedFace]? = nil, info: [UInt8]? = nil,
+        encoding: EncodingChoice? = nil,
         source: SourceMetadata,
         isPrivate: Bool = false
     ) {
@@ -254,6 +257,7 @@ public struct ResultMetadata: Hashable, Sendable {
         self.palette = palette
         self.thumbhash = thumbhash
         self.phash = phash
+        self.faces = faces
         self.info = info
         self.encoding = encoding
         self.source = source

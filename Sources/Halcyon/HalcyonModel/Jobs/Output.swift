@@ -170,6 +170,13 @@ public struct Variant: Hashable, Codable, Sendable {
     /// The facts about the source that are reported instead of rendering an image; nil to render. With facts, the other
     /// properties have their defaults, except ``tolerance`` and ``findings``.
     public var info: InfoOptions?
+    /// The name and version of the detector, which are part of the key of variants that need it.
+    public var detector = Self.standardDetector
+    /// True for the picture that a detector receives: the result consists of RGB samples of 8 bits, row by row.
+    public var isDetectorInput = false
+
+    /// The name and version of the detector that Halcyon provides.
+    public static let standardDetector = "opencv-centerface/1"
 
     /// Creates a variant.
     public init(
@@ -189,6 +196,16 @@ public struct Variant: Hashable, Codable, Sendable {
         self.findings = findings
         self.info = info
     }
+
+    /// The things that a detector has to find. A gravity without effect needs none.
+    public var detections: Set<DetectionKind> {
+        var kinds: Set<DetectionKind> = requiresFaces ? [.faces] : []
+        if sizing.isCutByGravity, case .detected(let wanted) = sizing.gravity { kinds.insert(wanted.kind) }
+        return kinds
+    }
+
+    /// True if the variant cannot be rendered unless faces have been looked for.
+    public var requiresFaces: Bool { findings.contains(.faces) || allProcessors.contains(where: \.hidesFaces) }
 
     /// All processing steps in their order.
     public var allProcessors: [Processor] { before + processors }
@@ -228,6 +245,8 @@ public enum AnalysisKind: String, CaseIterable, Codable, Sendable {
     case thumbhash
     /// The perceptual hash (pHash). Similar pictures have hashes that differ in few bits.
     case phash
+    /// The places of faces in the result, or in the source for facts.
+    case faces
 }
 
 /// The facts about a source that a job requests instead of an image.

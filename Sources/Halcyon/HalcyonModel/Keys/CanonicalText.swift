@@ -58,7 +58,9 @@ extension Variant {
             for finding in [AnalysisKind.palette, .thumbhash, .phash] where findings.contains(finding) {
                 text += "\(finding.rawValue)\n"
             }
+            if findings.contains(.faces) { text += "faces\n" }
         }
+        if !detections.isEmpty { text += "detector=\(detector)\n" }
         if let info { text += info.location ? "info=location\n" : "info\n" }
         return text
     }
@@ -95,14 +97,27 @@ extension String {
         switch sizing.gravity {
         case .center: return
         case .focalPoint(.center) where sizing.cropRect.isNoCrop && sizing.trim == nil: return
-        case .attention: self += "gravity=attention\n"
-        case .entropy: self += "gravity=entropy\n"
-        case .focalPoint(let point):
+        default:
             self += "gravity="
+            append(sizing.gravity)
+            self += "\n"
+        }
+    }
+
+    private mutating func append(_ gravity: Gravity) {
+        switch gravity {
+        case .center: self += "center"
+        case .attention: self += "attention"
+        case .entropy: self += "entropy"
+        case .focalPoint(let point):
             append(canonical: point.x)
             self += ","
             append(canonical: point.y)
-            self += "\n"
+        case .detected(let wanted):
+            self += "\(wanted.kind.rawValue) confidence="
+            append(canonical: wanted.confidence)
+            self += " fallback="
+            append(wanted.fallback)
         }
     }
 

@@ -91,6 +91,14 @@ extension String {
             self += "duotone"
             append(" dark=", dark)
             append(" light=", light)
+        case .hideFaces(let hiding):
+            self += hiding.name
+            switch hiding.method {
+            case .blur(let amount): append(" amount=", amount)
+            case .pixelate(let cells): self += " cells=\(cells)"
+            }
+            append(" margin=", hiding.margin)
+            append(" confidence=", hiding.confidence)
         case .custom(let rule):
             self += "\(rule.name) \(rule.parameters)"
         }

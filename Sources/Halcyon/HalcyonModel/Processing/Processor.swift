@@ -49,6 +49,8 @@ public enum Processor: Hashable, Codable, Sendable {
     case normalize(Normalize)
     /// Replaces the colors by a gradient between two of them, according to their luma.
     case duotone(dark: CSSColor, light: CSSColor)
+    /// Blurs or pixelates all faces.
+    case hideFaces(FaceHiding)
     /// Applies a processor that was registered by name.
     case custom(CustomExtension)
 }
@@ -114,7 +116,7 @@ extension Processor {
     public static let names: Set = [
         "roundCorner", "resize", "crop", "blur", "tint", "overlay", "blend", "colorControls", "blackWhite", "border",
         "downsample", "sharpen", "pixelate", "watermark", "rotate", "flip",
-        "pad", "text", "mask", "hue", "gamma", "normalize", "duotone",
+        "pad", "text", "mask", "hue", "gamma", "normalize", "duotone", "blurFaces", "pixelateFaces",
     ]
 
     /// The name of the processor in jobs.
@@ -143,7 +145,19 @@ extension Processor {
         case .gamma: "gamma"
         case .normalize: "normalize"
         case .duotone: "duotone"
+        case .hideFaces(let hiding): hiding.name
         case .custom(let rule): rule.name
+        }
+    }
+
+    /// True if the processor hides faces, which have to be found first.
+    public var hidesFaces: Bool { if case .hideFaces = self { true } else { false } }
+
+    /// True if positions in fractions of the picture are the same before and after the processor.
+    public var preservesPositions: Bool {
+        switch self {
+        case .crop, .rotate, .flip, .pad, .custom: false
+        default: true
         }
     }
 }

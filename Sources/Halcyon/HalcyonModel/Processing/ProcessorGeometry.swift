@@ -21,7 +21,7 @@ extension Processor {
         case .pad(let pad):
             PixelSize(width: size.width + pad.left + pad.right, height: size.height + pad.top + pad.bottom)
         case .roundCorner, .blur, .tint, .overlay, .blend, .colorControls, .blackWhite, .border, .sharpen, .pixelate,
-            .watermark, .flip, .text, .mask, .hue, .gamma, .normalize, .duotone, .custom:
+            .watermark, .flip, .text, .mask, .hue, .gamma, .normalize, .duotone, .hideFaces, .custom:
             size
         }
     }

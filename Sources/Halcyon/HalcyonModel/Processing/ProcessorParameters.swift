@@ -342,6 +342,46 @@ public enum Mask: Hashable, Codable, Sendable {
     }
 }
 
+/// Parameters of ``Processor/hideFaces(_:)``.
+public struct FaceHiding: Hashable, Codable, Sendable {
+    /// The change to the pixels of a face.
+    public enum Method: Hashable, Codable, Sendable {
+        /// A Gaussian blur, whose standard deviation is this share of the longer side of the area.
+        case blur(amount: Double)
+        /// This number of squares of one color along the longer side of the area.
+        case pixelate(cells: Int)
+    }
+
+    /// The change to the pixels.
+    public var method: Method
+    /// The share of the longer side of a face by which the area exceeds the face on each side, 0 to 2.
+    public var margin: Double
+    /// The minimum confidence of a face, 0 to 1.
+    public var confidence: Double
+
+    /// Creates parameters for hiding faces.
+    public init(_ method: Method, margin: Double = 0.2, confidence: Double = 0.3) {
+        self.method = method
+        self.margin = margin
+        self.confidence = confidence
+    }
+
+    /// The name of the processor in jobs.
+    public var name: String {
+        switch method {
+        case .blur: "blurFaces"
+        case .pixelate: "pixelateFaces"
+        }
+    }
+
+    /// Returns the side of the squares for an area of `size`, in pixels.
+    public func cell(of size: PixelSize) -> Int {
+        guard case .pixelate(let cells) = method else { return 1 }
+        let longer = max(size.width, size.height)
+        return max(1, (longer + cells - 1) / cells)
+    }
+}
+
 /// Parameters of ``Processor/normalize(_:)``: the percentiles of lightness that become black and white.
 public struct Normalize: Hashable, Codable, Sendable {
     /// The percentile that becomes black, 0 to 49.

@@ -220,6 +220,7 @@ extension ResultMetadata {
             width: image.size.width, height: image.size.height, format: image.format, bytes: image.body.count,
             sha256: image.sha256, frames: image.frames, blurhash: image.blurhash, dominantColor: image.dominantColor,
             trim: image.trim, palette: image.palette, thumbhash: image.thumbhash, phash: image.phash,
+            faces: image.faces,
             info: image.format == .json ? image.body : nil,
             encoding: image.encoding,
             source: SourceMetadata(

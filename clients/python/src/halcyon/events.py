@@ -53,6 +53,13 @@ class Rect:
 
 
 @dataclass(frozen=True)
+class Face(Rect):
+    """A face in an image, with the confidence of the detector, 0 to 1."""
+
+    confidence: float
+
+
+@dataclass(frozen=True)
 class Encoding:
     """The outcome of the search for the size or the quality of a file. `encodings` is 0 if the file of the source was used."""
 
@@ -82,6 +89,7 @@ class Variant:
     palette: tuple[str, ...] | None = None
     thumbhash: str | None = None
     phash: str | None = None
+    faces: tuple[Face, ...] | None = None
     info: Any = None
     encoding: Encoding | None = None
     expires_at: datetime | None = None

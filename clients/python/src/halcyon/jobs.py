@@ -156,7 +156,8 @@ class _Picture:
     position: Position | None = None
     crop_rect: CropRect | None = None
     trim: bool | Trim | None = None
-    gravity: Literal["center", "attention", "entropy"] | Point | None = None
+    gravity: Literal["center", "attention", "entropy", "faces", "objects"] | Point | Mapping[str, JSON] | None = None
+    """A word, a point, or a detection such as `{"detect": "faces", "fallback": "entropy"}`."""
     size_for_display: bool | None = None
     sizer: Literal["natural"] | Sizer | Mapping[str, JSON] | None = None
     upscale: bool | None = None
@@ -186,6 +187,7 @@ class _Picture:
     palette: bool | None = None
     thumbhash: bool | None = None
     phash: bool | None = None
+    faces: bool | None = None
     info: bool | Mapping[str, bool] | None = None
     """True, or `{"location": True}`, for facts about the source instead of an image."""
 

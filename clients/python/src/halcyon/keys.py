@@ -224,13 +224,30 @@ def _gravity(fields: _Fields, crops: bool) -> str | None:
     given = fields.get("gravity", "center")
     if _goal(fields) != "display" or _mode(fields) != "scaleAspectFill" or given == "center":
         return None
-    if isinstance(given, str):
+    if isinstance(given, str) and given not in _DETECTIONS:
         return given
+    if isinstance(given, str) or given.get("detect") is not None:
+        given = {"detect": given} if isinstance(given, str) else given
+        confidence, fallback = given.get("confidence"), given.get("fallback")
+        fallback = "attention" if fallback is None else fallback
+        if not isinstance(fallback, str):
+            fallback = f"{text(fallback['x'])},{text(fallback['y'])}"
+        return f"{given['detect']} confidence={text(0.5 if confidence is None else confidence)} fallback={fallback}"
     point = f"{text(given['x'])},{text(given['y'])}"
     return None if point == "0.5,0.5" and not crops else point
 
 
-_FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette": "palette", "thumbhash": "thumbhash", "phash": "phash"}
+def _detects(fields: _Fields) -> bool:
+    """True if a detector is needed."""
+    names = [_rule(step)[0] for step in fields.get("before", []) + fields.get("processors", [])]
+    gravity = (_gravity(fields, True) or "").split(" ")[0]
+    return gravity in _DETECTIONS or "blurFaces" in names or "pixelateFaces" in names or bool(fields.get("faces", False))
+
+
+_DETECTIONS = ("faces", "objects")
+# The name and version of the detector that Halcyon provides (images.detectorName).
+_DETECTOR = "opencv-centerface/1"
+_FINDINGS = {"blurhash": "blurhash", "dominantColor": "dominant-color", "palette": "palette", "thumbhash": "thumbhash", "phash": "phash", "faces": "faces"}
 
 
 def _variant(fields: _Fields) -> str:
@@ -301,6 +318,8 @@ def _variant(fields: _Fields) -> str:
     if "tolerance" in fields:
         lines.append(f"tolerance={fields['tolerance']}")
     lines += [line for name, line in _FINDINGS.items() if fields.get(name, False)]
+    if _detects(fields):
+        lines.append(f"detector={_DETECTOR}")
     if info is not False:
         lines.append("info=location" if info is not True and info.get("location", False) else "info")
     return "".join(line + "\n" for line in lines)
@@ -427,6 +446,8 @@ _TEXTS: dict[str, Callable[[_Fields, float], list[str]]] = {
     "downsample": lambda p, scale: [_pixels(p, scale)],
     "sharpen": lambda p, scale: [_number(p, "radius", 0.5), _number(p, "amount", 1)],
     "pixelate": lambda p, scale: [f"size={whole_pixels(p['size'], scale)}"],
+    "blurFaces": lambda p, scale: [_number(p, "amount", 0.15), _number(p, "margin", 0.2), _number(p, "confidence", 0.3)],
+    "pixelateFaces": lambda p, scale: [f"cells={int(p.get('cells', 8))}", _number(p, "margin", 0.2), _number(p, "confidence", 0.3)],
     "watermark": _watermark,
     "rotate": lambda p, scale: [_degrees(p), f"background={color(p.get('background', 'transparent'))}"],
     "flip": lambda p, scale: [p.get("direction", "horizontal")],

@@ -120,6 +120,16 @@ def pixelate(size: float) -> Processor:
     return processor("pixelate", size=size)
 
 
+def blur_faces(amount: float | None = None, *, margin: float | None = None, confidence: float | None = None) -> Processor:
+    """Blurs all faces, by a share of the longer side of the area, which exceeds the face by `margin` on each side."""
+    return processor("blurFaces", amount=amount, margin=margin, confidence=confidence)
+
+
+def pixelate_faces(cells: int | None = None, *, margin: float | None = None, confidence: float | None = None) -> Processor:
+    """Replaces all faces by this number of squares along the longer side of the area."""
+    return processor("pixelateFaces", cells=cells, margin=margin, confidence=confidence)
+
+
 def watermark(
     source: Source,
     position: Position | None = None,

@@ -95,7 +95,7 @@ def _parameter(name: str, value: Any) -> str:
     if name == "cropRect":
         sides = ",".join(_parameter("", value[side]) for side in ("x", "y", "width", "height"))
         return sides + (",pixels" if value.get("unit") == "pixels" else "")
-    if name == "gravity":
+    if name == "gravity" and value.get("detect") is None:
         return f"{_parameter('', value['x'])},{_parameter('', value['y'])}"
     if name == "tags":
         return ",".join(value)

@@ -156,6 +156,7 @@ struct LocalRendering: Sendable {
     private let configuration: Configuration
     private let pool: ThreadPool
     private let children: RenderProcessPool
+    private let detector: DetectorPool?
     private let service: RenderService
     private let loader: SourceLoader
 
@@ -165,10 +166,13 @@ struct LocalRendering: Sendable {
         self.configuration = configuration
         pool = Renderer.makePool(threads: threads)
         children = RenderProcessPool(configuration.options.renderChildren) { Console.complain("render process: \($0)") }
+        let options = configuration.detector
+        detector =
+            options.command.isEmpty ? nil : DetectorPool(options) { Console.complain("detector: \($0)") }
         service = RenderService(
             renderer: Renderer(limits: configuration.options.worker.images, extensions: Configuration.extensions),
             pool: pool,
-            children: children)
+            children: children, detector: detector)
         loader = SourceLoader(configuration.sources, custom: Configuration.providers, drawingOn: pool)
     }
 
@@ -203,6 +207,7 @@ struct LocalRendering: Sendable {
         await blocking { [pool, children] in
             pool.shutdown()
             children.shutdown()
+            detector?.shutdown()
         }
     }
 }

@@ -40,7 +40,7 @@ struct RenderReport {
         let facts: [String?] = [
             byteText(image.body.count), image.frames.map { "\($0) frames" }, image.blurhash, image.dominantColor,
             palette,
-            image.thumbhash, image.phash, image.trim?.trimText, image.encoding?.summary,
+            image.thumbhash, image.phash, image.faces?.summary, image.trim?.trimText, image.encoding?.summary,
             // With several images, the file name identifies each.
             rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil,
         ]
@@ -66,6 +66,7 @@ struct RenderReport {
             writer.member("palette", image.palette)
             writer.member("thumbhash", image.thumbhash)
             writer.member("phash", image.phash)
+            writer.member("faces", image.faces)
             if image.format == .json {
                 writer.name("info")
                 writer.raw(image.body)

@@ -34,7 +34,8 @@ struct OutcomeReport {
                 let facts: [String?] = [
                     "\(output.width)x\(output.height)", output.format?.rawValue,
                     output.frames.map { "\($0) frames" }, byteText(output.bytes), output.blurhash,
-                    output.dominantColor, palette, output.thumbhash, output.phash, output.trim?.trimText,
+                    output.dominantColor, palette, output.thumbhash, output.phash, output.faces?.summary,
+                    output.trim?.trimText,
                     output.encoding?.summary, info,
                     fallback.map { "fallback picture: \($0)" },
                     milliseconds.map { spanText(milliseconds: $0) }, files?[index] ?? output.key,
@@ -131,6 +132,7 @@ extension JSONWriter {
                     writer.member("palette", output.palette)
                     writer.member("thumbhash", output.thumbhash)
                     writer.member("phash", output.phash)
+                    writer.member("faces", output.faces)
                     if let info = output.info {
                         writer.name("info")
                         writer.raw(info)
@@ -189,4 +191,9 @@ final class RetryNotices: Sendable {
 extension PixelRect {
     /// The part that remained when margins were removed, such as `trimmed to 300x200 at 12,8`.
     var trimText: String { "trimmed to \(width)x\(height) at \(x),\(y)" }
+}
+
+extension [DetectedFace] {
+    /// The number of faces: `2 faces`.
+    var summary: String { "\(count) face\(count == 1 ? "" : "s")" }
 }

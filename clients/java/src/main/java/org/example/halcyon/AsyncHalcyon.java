@@ -433,7 +433,7 @@ public final class AsyncHalcyon {
     }
 
     private static final List<String> INFO_PARAMETERS = List.of(
-        "source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "tolerance", "maxAge", "cache", "tenant", "tags",
+        "source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces", "tolerance", "maxAge", "cache", "tenant", "tags",
         "priority");
 
     static Target infoTarget(Job job) {
@@ -453,7 +453,7 @@ public final class AsyncHalcyon {
         if (value == null || value instanceof String) return value;
         List<?> list = switch (name) {
             case "cropRect" -> listed(value, "x", "y", "width", "height", "unit");
-            case "gravity" -> listed(value, "x", "y");
+            case "gravity" -> value instanceof Map<?, ?> map && map.containsKey("detect") ? null : listed(value, "x", "y");
             case "tags" -> (List<?>) value;
             default -> null;
         };

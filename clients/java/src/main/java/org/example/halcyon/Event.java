@@ -160,6 +160,7 @@ public record Event(String id, String type, String subject, Instant time, String
      * @param palette the most important colors; empty if the job did not ask for them
      * @param thumbhash the ThumbHash in base64, or null
      * @param phash the perceptual hash, or null
+     * @param faces the faces, the most confident first; empty if the job did not ask for them
      * @param info the facts about the source as JSON (docs/info.md); empty if the job did not ask for them
      * @param encoding the outcome of the search for the size or the quality, or null
      * @param expiresAt the expiry; null if the result is not stored
@@ -169,7 +170,8 @@ public record Event(String id, String type, String subject, Instant time, String
      */
     public record Variant(
         String key, String name, int width, int height, String format, long bytes, String sha256, int frames, String blurhash,
-        String dominantColor, Rect trim, List<String> palette, String thumbhash, String phash, Map<String, Object> info,
+        String dominantColor, Rect trim, List<String> palette, String thumbhash, String phash, List<Face> faces,
+        Map<String, Object> info,
         Encoding encoding, Instant expiresAt, String url, String put, String data) {
         static Variant of(Fields fields) {
             return new Variant(
@@ -177,7 +179,7 @@ public record Event(String id, String type, String subject, Instant time, String
                 fields.text("format"), fields.integer("bytes"), fields.text("sha256"), (int) fields.integer("frames"),
                 fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.optional("trim", Rect::of),
                 fields.texts("palette"),
-                fields.optionalText("thumbhash"), fields.optionalText("phash"),
+                fields.optionalText("thumbhash"), fields.optionalText("phash"), fields.list("faces", Face::of),
                 fields.has("info") ? fields.object("info", Fields::members) : Map.of(), fields.optional("encoding", Encoding::of),
                 fields.optionalTime("expiresAt"), fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
         }
@@ -203,6 +205,19 @@ public record Event(String id, String type, String subject, Instant time, String
     public record Rect(int x, int y, int width, int height) {
         static Rect of(Fields fields) {
             return new Rect((int) fields.integer("x"), (int) fields.integer("y"), (int) fields.integer("width"), (int) fields.integer("height"));
+        }
+    }
+
+    /**
+     * A face in an image.
+     *
+     * @param place the rectangle around the face
+     * @param confidence the confidence of the detector, 0 to 1
+     */
+    public record Face(Rect place, double confidence) {
+        static Face of(Fields fields) {
+            double confidence = fields.members().get("confidence") instanceof Number number ? number.doubleValue() : 0;
+            return new Face(Rect.of(fields), confidence);
         }
     }
 

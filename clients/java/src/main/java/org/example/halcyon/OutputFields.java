@@ -260,6 +260,11 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         return with("phash", phash);
     }
 
+    /** True if the event contains the places of faces. */
+    public final T faces(boolean faces) {
+        return with("faces", faces);
+    }
+
     /** True if facts about the source are reported instead of an image. */
     public final T info(boolean info) {
         return with("info", info);
@@ -355,6 +360,19 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
     public record Gravity(Object json) implements JsonValue {
         /** The middle, the part that draws the eye, and the part with the highest entropy. */
         public static final Gravity CENTER = new Gravity("center"), ATTENTION = new Gravity("attention"), ENTROPY = new Gravity("entropy");
+        /** The part with faces, or with all things that the detector finds; without any, that of ATTENTION. */
+        public static final Gravity FACES = new Gravity("faces"), OBJECTS = new Gravity("objects");
+
+        /**
+         * The part with what the detector finds.
+         *
+         * @param kind faces or objects
+         * @param confidence the minimum confidence, 0 to 1
+         * @param fallback the gravity if nothing is found
+         */
+        public static Gravity detect(String kind, double confidence, Gravity fallback) {
+            return new Gravity(Json.object("detect", kind, "confidence", confidence, "fallback", fallback));
+        }
 
         /** The surroundings of a point, in fractions of the sides of the image. */
         public static Gravity point(double x, double y) {

@@ -182,6 +182,38 @@ public record Processor(String name, Map<String, ?> parameters) implements JsonV
         return of("pixelate", "size", size);
     }
 
+    /** Blurs all faces. */
+    public static Processor blurFaces() {
+        return of("blurFaces");
+    }
+
+    /**
+     * Blurs all faces.
+     *
+     * @param amount the blur as a share of the longer side of the area, 0.05 to 1
+     * @param margin the share of the longer side of a face by which the area exceeds it on each side
+     * @param confidence the minimum confidence of the detector, 0 to 1
+     */
+    public static Processor blurFaces(double amount, double margin, double confidence) {
+        return of("blurFaces", "amount", amount, "margin", margin, "confidence", confidence);
+    }
+
+    /** Turns all faces into squares. */
+    public static Processor pixelateFaces() {
+        return of("pixelateFaces");
+    }
+
+    /**
+     * Turns all faces into squares.
+     *
+     * @param cells the number of squares along the longer side of the area, 1 to 32
+     * @param margin the share of the longer side of a face by which the area exceeds it on each side
+     * @param confidence the minimum confidence of the detector, 0 to 1
+     */
+    public static Processor pixelateFaces(int cells, double margin, double confidence) {
+        return of("pixelateFaces", "cells", cells, "margin", margin, "confidence", confidence);
+    }
+
     /** Places another image over the image, at the bottom right. */
     public static Processor watermark(Source source) {
         return of("watermark", "source", source);

@@ -299,10 +299,31 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
     private static String gravity(Map<String, Object> output, boolean crops) {
         Object gravity = output.getOrDefault("gravity", "center");
         if (gravity.equals("center") || !goal(output).equals("display") || !mode(output).equals("scaleAspectFill")) return null;
+        Map<String, Object> detection = gravity instanceof String word ? Map.of("detect", word) : object(gravity);
+        if (DETECTIONS.contains(text(detection, "detect", ""))) {
+            Object fallback = detection.get("fallback") == null ? "attention" : detection.get("fallback");
+            if (!(fallback instanceof String)) {
+                fallback = Numbers.text(number(object(fallback), "x", 0)) + "," + Numbers.text(number(object(fallback), "y", 0));
+            }
+            return detection.get("detect") + " confidence=" + Numbers.text(number(detection, "confidence", 0.5)) + " fallback=" + fallback;
+        }
         if (gravity instanceof String word) return word;
         Map<String, Object> point = object(gravity);
         String text = Numbers.text(number(point, "x", 0)) + "," + Numbers.text(number(point, "y", 0));
         return text.equals("0.5,0.5") && !crops ? null : text;
+    }
+
+    private static final Set<String> DETECTIONS = Set.of("faces", "objects");
+    /** The name and version of the detector that Halcyon provides (images.detectorName). */
+    private static final String DETECTOR = "opencv-centerface/1";
+
+    /** True if a detector is needed. */
+    private static boolean detects(Map<String, Object> output) {
+        List<Object> steps = new ArrayList<>(list(output, "before"));
+        steps.addAll(list(output, "processors"));
+        String gravity = gravity(output, true);
+        return flag(output, "faces", false) || gravity != null && DETECTIONS.contains(gravity.split(" ")[0])
+            || steps.stream().anyMatch(step -> Set.of("blurFaces", "pixelateFaces").contains(Rule.of(step).name));
     }
 
     /** The part of the image that is used; null for all of it. */
@@ -317,7 +338,7 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
     }
 
     /** The fields of an output on which facts about the source depend. */
-    private static final Set<String> FACTS = Set.of("tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash");
+    private static final Set<String> FACTS = Set.of("tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces");
 
     private static String variantText(Map<String, Object> fields) {
         List<String> lines = new ArrayList<>(List.of("halcyon-variant/1"));
@@ -364,7 +385,8 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         if (output.containsKey("tolerance")) lines.add("tolerance=" + output.get("tolerance"));
         if (flag(output, "blurhash", false)) lines.add("blurhash");
         if (flag(output, "dominantColor", false)) lines.add("dominant-color");
-        for (String finding : List.of("palette", "thumbhash", "phash")) if (flag(output, finding, false)) lines.add(finding);
+        for (String finding : List.of("palette", "thumbhash", "phash", "faces")) if (flag(output, finding, false)) lines.add(finding);
+        if (detects(output)) lines.add("detector=" + DETECTOR);
         if (hasInfo) lines.add(info instanceof Map<?, ?> options && Boolean.TRUE.equals(options.get("location")) ? "info=location" : "info");
         return String.join("\n", lines) + "\n";
     }
@@ -425,6 +447,9 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
             case "downsample" -> List.of(pixels(p, scale));
             case "sharpen" -> List.of(part(p, "radius", 0.5), part(p, "amount", 1));
             case "pixelate" -> List.of("size=" + Numbers.wholePixels(number(p, "size", 0), scale, 1));
+            case "blurFaces" -> List.of(part(p, "amount", 0.15), part(p, "margin", 0.2), part(p, "confidence", 0.3));
+            case "pixelateFaces" ->
+                List.of("cells=" + Numbers.whole(number(p, "cells", 8)), part(p, "margin", 0.2), part(p, "confidence", 0.3));
             case "watermark" -> watermark(p, scale);
             case "rotate" -> List.of(degrees(p), "background=" + Colors.canonical(text(p, "background", "transparent")));
             case "flip" -> List.of(text(p, "direction", "horizontal"));
