@@ -206,7 +206,7 @@ import Testing
 
     @Test func everySizingOptionAffectsTheKey() async throws {
         let line = """
-            key https://example.org/a.jpg --width 40 --height 30 --screen-scale 2 --content-mode contain \
+            key https://example.org/a.jpg --page 2 --width 40 --height 30 --screen-scale 2 --content-mode contain \
             --scale-options fitCropsExcess --crop-rect 0.5,0,0.5,1 --interpolation-quality low --format webp \
             --position top --trim {"tolerance":3} --linear-light --before flip \
             --quality 70 --lossless --effort 3 --progressive --no-upscale --background #ff8800 --processor blackWhite \
@@ -220,6 +220,7 @@ import Testing
                 halcyon-source/1
                 url:https://example.org/a.jpg
                 halcyon-variant/1
+                page=2
                 before=flip horizontal
                 crop=0.5,0,0.5,1
                 trim=3

@@ -64,11 +64,12 @@ extension Image {
     public var isDecodedAtOnce: Bool {
         guard
             let loader = text(of: "vips-loader"),
-            let format = Format.allCases.first(where: { loader.hasPrefix("\($0.rawValue)load") })
+            let format = Format.allCases.first(where: { $0.operation.map(loader.hasPrefix) ?? false })
         else { return false }
         return switch format {
         case .jpeg, .png, .tiff: text(of: "interlaced") == "1"
-        case .webp, .gif, .heif, .jxl, .svg, .pdf: true
+        case .webp, .gif, .heif, .jxl, .svg, .pdf, .jp2: true
+        case .bmp, .ico: false
         }
     }
 }

@@ -62,11 +62,12 @@ public struct Renderer: Sendable {
         var images: [Int: RenderedImage] = [:]
         for (load, outputs) in plan.decodings {
             let decoded = try progress.step(\.decode, .corruptImage) { cancellation in
-                try DecodedImage(source, load, cancellation)
+                try DecodedImage(plan.sources[outputs[0]], load, cancellation)
             }
             for index in outputs {
                 do {
-                    images[index] = try image(plan.outputs[index], of: source, from: decoded, assets, &progress)
+                    images[index] = try image(
+                        plan.outputs[index], of: plan.sources[index], from: decoded, assets, &progress)
                 } catch let failure as JobError {
                     throw failure.forVariant(index)
                 }
@@ -74,11 +75,11 @@ public struct Renderer: Sendable {
         }
         for (index, output) in plan.outputs.enumerated() where !output.variant.needsPixels {
             images[index] = try progress.step(\.decode, .corruptImage) { _ in
-                try facts(output.variant, of: source, ImageAnalysis([], of: source.header))
+                try facts(output.variant, of: plan.sources[index], ImageAnalysis([], of: source.header))
             }
         }
         return RenderResult(
-            sourceFormat: source.format, sourceSize: source.size, sourceIsTruncated: source.isTruncated,
+            sourceFormat: source.format, sourceIsTruncated: source.isTruncated,
             images: plan.outputs.indices.compactMap { images[$0] }, timings: progress.timings)
     }
 
@@ -144,13 +145,16 @@ public struct Renderer: Sendable {
             body: encoded.body, format: encoded.format, size: encoded.size,
             frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(encoded.body).description,
             blurhash: findings.blurhash, dominantColor: findings.dominantColor, trim: content,
-            palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash, encoding: encoded.choice)
+            palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash, encoding: encoded.choice,
+            sourceSize: source.size)
     }
 
     /// Returns the facts about a source as a file.
     private func facts(_ variant: Variant, of source: SourceImage, _ findings: ImageAnalysis) -> RenderedImage {
         let body = ImageInfo(source, variant.info ?? InfoOptions(), findings).json
-        return RenderedImage(body: body, format: .json, size: source.size, sha256: SHA256.hash(body).description)
+        return RenderedImage(
+            body: body, format: .json, size: source.size, sha256: SHA256.hash(body).description, sourceSize: source.size
+        )
     }
 }
 
@@ -186,14 +190,14 @@ private struct Progress {
 public struct RenderResult: Sendable, Codable {
     /// The format of the source, detected from its bytes.
     public var sourceFormat: ImageFormat
-    /// The upright size of the source in pixels. For an animation, the size of one frame.
-    public var sourceSize: PixelSize
     /// True if the source is truncated and the available part was rendered.
     public var sourceIsTruncated: Bool
     /// One output for each variant, in their order.
     public var images: [RenderedImage]
     /// The durations, over all outputs.
     public var timings: Timings
+    /// The upright size of the source, at the page of the first output.
+    public var sourceSize: PixelSize { images.first?.sourceSize ?? PixelSize(width: 0, height: 0) }
 
     /// The wall-clock time of the parts of a rendering.
     public struct Timings: Sendable, Hashable, Codable {
@@ -232,4 +236,6 @@ public struct RenderedImage: Sendable, Codable {
     public var phash: String?
     /// The outcome of the search for the size or the quality, if the variant requests one.
     public var encoding: EncodingChoice?
+    /// The upright size of the source in pixels: of its page, or of a frame of an animation.
+    public var sourceSize: PixelSize
 }
