@@ -175,6 +175,7 @@ type Info struct {
 	BitsPerSample int            `json:"bitsPerSample"`
 	Alpha         bool           `json:"alpha"`
 	Profile       *Profile       `json:"profile"` // nil without an ICC profile
+	Video         *VideoInfo     `json:"video"`   // nil unless it is a frame of a video
 	Truncated     bool           `json:"truncated"`
 	EXIF          map[string]any `json:"exif"`
 	Location      *Location      `json:"location"` // nil if it is unknown or was not asked for
@@ -183,6 +184,12 @@ type Info struct {
 	Palette       []string       `json:"palette"`
 	ThumbHash     []byte         `json:"thumbhash"`
 	PHash         string         `json:"phash"`
+}
+
+// VideoInfo has facts about the video that a frame is from.
+type VideoInfo struct {
+	Codec    string `json:"codec"`
+	Duration int64  `json:"duration"` // milliseconds
 }
 
 // Profile is an ICC profile.
