@@ -227,7 +227,8 @@ struct ImgproxySettings {
         case "page", "pg":
             try option.allow(1...1)
             // Pages are counted from 0.
-            job.fields.set("page", (try option.whole(0, in: 0...65_534) ?? 0) + 1)
+            let page = try option.whole(0, in: 0...65_534) ?? 0
+            job.fields["page"] = page > 0 ? (page + 1).json : nil
         case "dpi", "min-width", "min_width", "mw", "min-height", "min_height", "mh":
             if try option.whole(0, in: 0...Int.max) ?? 0 != 0 { throw option.unsupported() }
         case "trim", "t": try setTrim(option)

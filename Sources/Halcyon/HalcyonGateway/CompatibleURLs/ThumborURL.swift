@@ -365,7 +365,7 @@ struct ThumborSettings {
         case "page" where isImagor:
             try filter.allow(1...1)
             guard let page = try filter.whole(0, in: 1...65_535) else { throw filter.invalid("a whole number") }
-            job.fields.set("page", page)
+            job.fields["page"] = page > 1 ? page.json : nil
         default: return false
         }
         return true
