@@ -132,8 +132,10 @@ def variant_text(fields):
     info = fields.get("info", False)
     if info is not False:
         # Facts about the source depend on no other fields.
-        fields = {name: value for name, value in fields.items() if name == "tolerance" or name in FINDINGS}
+        fields = {name: value for name, value in fields.items() if name in ("page", "tolerance") or name in FINDINGS}
     scale = rounded(fields.get("screenScale", 1))
+    if fields.get("page", 1) != 1:
+        lines.append(f"page={int(fields['page'])}")
     for step in fields.get("before", []):
         lines.append("before=" + processor(step, scale))
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})

@@ -25,7 +25,7 @@ def source(value):
         if "base64" in value:
             return data(padded(value["base64"]), value.get("cacheKey"))
         if "video" in value:
-            return f"video:{text(value.get('seconds') or 0)} {source(value['video'])}"
+            return f"video:{selected(value)} {source(value['video'])}"
         (name, parameters), = value.items()
         return f"custom:{name} {parameters_text(parameters)}"
     if value.startswith(SCHEME):
@@ -33,6 +33,21 @@ def source(value):
     scheme, _, rest = value.partition(":")
     kind = OF_SCHEMES.get(scheme.lower())
     return kind(rest) if kind else f"custom:{scheme} {rest}"
+
+
+def selected(video):
+    """The frames of a video."""
+    if video.get("contactSheet") is not None:
+        sheet = {"columns": 4, "rows": 4, "width": 320} | given(video["contactSheet"])
+        return f"sheet {int(sheet['columns'])}x{int(sheet['rows'])} {int(sheet['width'])}"
+    if video.get("preview") is not None:
+        preview = {"frames": 10, "duration": 3, "width": 320} | given(video["preview"])
+        return f"preview {int(preview['frames'])} {text(preview['duration'])} {int(preview['width'])}"
+    return text(video.get("seconds") or 0)
+
+
+def given(members):
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def parameters_text(parameters):

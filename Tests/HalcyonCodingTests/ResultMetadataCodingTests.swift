@@ -51,7 +51,7 @@ import Testing
         ("\"width\":400,", "", "width: is missing"),
         ("\"width\":400", "\"width\":\"400\"", "width: expected a number, found a string"),
         ("\"height\":300", "\"height\":-1", "height: expected at least 0, found -1"),
-        ("\"format\":\"png\"", "\"format\":\"bmp\"", "format: expected one of jpeg, png"),
+        ("\"format\":\"png\"", "\"format\":\"xcf\"", "format: expected one of jpeg, png"),
         ("\"sha256\":", "\"sha\":", "sha256: is missing"),
         ("\"source\":", "\"sauce\":", "source: is missing"),
         ("\"status\":200", "\"status\":true", "source.status: expected a number, found true or false"),

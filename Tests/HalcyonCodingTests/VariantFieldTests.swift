@@ -79,6 +79,7 @@ import Testing
         #""sizer":{"aspectScaleDownByWidth":6}"#, #""upscale":true"#, #""interpolationQuality":"low""#,
         #""background":"white""#, #""processors":["flip"]"#, #""format":"png""#, #""quality":7"#, #""lossless":true"#,
         #""effort":3"#, #""progressive":true"#, #""stripMetadata":false"#, #""keepProfile":true"#, #""frames":3"#,
+        #""page":2"#,
         #""tolerance":"strict""#, #""position":"top""#, #""trim":true"#, #""linearLight":true"#, #""before":["flip"]"#,
         #""blurhash":true"#, #""dominantColor":true"#, #""palette":true"#,
         #""thumbhash":true"#, #""phash":true"#, #""faces":true"#, #""info":true"#, #""info":{"location":true}"#,

@@ -145,6 +145,30 @@ import Vips
         await folder.remove()
     }
 
+    /// Facts about a video are in a text of the PNG file of its frame. The file may be anything.
+    @Test func videosAreDescribedByTheirFrames() async throws {
+        let program = #"""
+            import json, pathlib, sys
+            from PIL import Image, PngImagePlugin
+            folder = pathlib.Path(sys.argv[1])
+            for name, text in json.loads(sys.argv[2]).items():
+                chunks = PngImagePlugin.PngInfo()
+                chunks.add_text("halcyon-video", text)
+                Image.new("RGB", (9, 9)).save(folder / name, pnginfo=chunks)
+            print("{}")
+            """#
+        let folder = TemporaryFolder("info")
+        let texts = #"{"a.png": "h264 3000", "b.png": "av1", "c.png": "\"}, <script> 1", "d.png": "h264 -5"}"#
+        _ = try await Self.python(program, [folder.path, texts])
+        for (name, video) in [
+            ("a.png", ["codec": "h264", "duration": 3000]), ("b.png", ["codec": "av1"]), ("c.png", nil), ("d.png", nil),
+        ] as [(String, NSDictionary?)] {
+            let source = Array(try Data(contentsOf: URL(filePath: "\(folder.path)/\(name)")))
+            #expect(try await Self.facts(source)["video"] as? NSDictionary == video, "\(name)")
+        }
+        await folder.remove()
+    }
+
     /// Compares JSON values. Numbers may differ by rounding errors.
     private static func areEqual(_ found: Any?, _ expected: NSObject) -> Bool {
         switch (found, expected) {

@@ -56,7 +56,7 @@ import Testing
                         nearLossless: true, chromaSubsampling: ChromaSubsampling.full,
                         quantization: Quantization(colors: 16),
                         profile: .p3, bitDepth: 16),
-                    findings: Set(AnalysisKind.allCases), info: InfoOptions(location: true))
+                    findings: Set(AnalysisKind.allCases), info: InfoOptions(location: true), page: 4)
             }
         }
     }

@@ -28,7 +28,7 @@ import Testing
         let work = try DecodeStage(reader: JobDecoder(), topics: Topics()).decode(record)
         let image = RenderedImage(
             body: [1, 2, 3], format: .png, size: PixelSize(width: 4, height: 3), frames: nil, sha256: "ab",
-            blurhash: nil, dominantColor: nil)
+            blurhash: nil, dominantColor: nil, sourceSize: PixelSize(width: 4, height: 3))
         let facts = ResultMetadata(
             width: 4, height: 3, format: .png, bytes: 3, sha256: "ab",
             source: SourceMetadata(status: 200, etag: nil, bytes: 9, format: .png, width: 4, height: 3))

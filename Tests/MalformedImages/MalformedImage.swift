@@ -123,7 +123,8 @@ extension MalformedImage {
     /// All files.
     public static func all() -> [MalformedImage] {
         PNGFile.malformed() + JPEGFile.malformed() + GIFFile.malformed() + WebPFile.malformed() + TIFFFile.malformed()
-            + HEIFFile.malformed() + SVGFile.malformed() + PDFFile.malformed() + compressedStreams() + nonImages()
+            + HEIFFile.malformed() + BitmapFile.malformed() + SVGFile.malformed() + PDFFile.malformed()
+            + compressedStreams() + nonImages()
             + polyglots()
     }
 }

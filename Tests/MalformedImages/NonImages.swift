@@ -17,8 +17,10 @@ extension MalformedImage {
                 "ImageMagick's MSL", text("<?xml version=\"1.0\"?><image><read filename=\"/etc/passwd\"/></image>")),
             .unsupported("XPM", text("/* XPM */\nstatic char *x[] = {\"1 1 1 1\", \"a c #ff0000\", \"a\"};")),
             .unsupported("PPM that declares 50000×50000", text("P6\n50000 50000\n255\nabc")),
-            .unsupported("BMP", text("BM") + little(70, 4) + zeros(4) + little(54, 4) + little(40, 4) + zeros(60)),
-            .unsupported("ICO", [0, 0, 1, 0, 1, 0, 1, 1] + zeros(60)),
+            .unsupported(
+                "BMP with an unknown header",
+                text("BM") + little(70, 4) + zeros(4) + little(54, 4) + little(41, 4) + zeros(60)),
+            .unsupported("ICO without an image", [0, 0, 1, 0, 1, 0, 1, 1] + zeros(60)),
             .unsupported("PSD", text("8BPS") + big(1, 2) + zeros(6) + big(3, 2) + zeros(60)),
             .unsupported("Radiance", text("#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\nabcd")),
             .unsupported("OpenEXR", [0x76, 0x2f, 0x31, 0x01, 2, 0, 0, 0] + zeros(60)),

@@ -34,10 +34,49 @@ enum SampleFiles {
         return Array(file.utf8)
     }()
 
+    /// A red picture of 40×20 pixels, encoded with OpenJPEG.
+    static let jp2: [UInt8] = [
+        0x00, 0x00, 0x00, 0x0c, 0x6a, 0x50, 0x20, 0x20, 0x0d, 0x0a, 0x87, 0x0a, 0x00, 0x00, 0x00, 0x14,
+        0x66, 0x74, 0x79, 0x70, 0x6a, 0x70, 0x32, 0x20, 0x00, 0x00, 0x00, 0x00, 0x6a, 0x70, 0x32, 0x20,
+        0x00, 0x00, 0x00, 0x2d, 0x6a, 0x70, 0x32, 0x68, 0x00, 0x00, 0x00, 0x16, 0x69, 0x68, 0x64, 0x72,
+        0x00, 0x00, 0x00, 0x14, 0x00, 0x00, 0x00, 0x28, 0x00, 0x03, 0x07, 0x07, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x0f, 0x63, 0x6f, 0x6c, 0x72, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00,
+        0xa9, 0x6a, 0x70, 0x32, 0x63, 0xff, 0x4f, 0xff, 0x51, 0x00, 0x2f, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x28, 0x00, 0x00, 0x00, 0x14, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02,
+        0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x07,
+        0x01, 0x01, 0x07, 0x01, 0x01, 0x07, 0x01, 0x01, 0xff, 0x52, 0x00, 0x0c, 0x00, 0x00, 0x00, 0x01,
+        0x01, 0x00, 0x04, 0x04, 0x00, 0x01, 0xff, 0x5c, 0x00, 0x04, 0x40, 0x40, 0xff, 0x64, 0x00, 0x25,
+        0x00, 0x01, 0x43, 0x72, 0x65, 0x61, 0x74, 0x65, 0x64, 0x20, 0x62, 0x79, 0x20, 0x4f, 0x70, 0x65,
+        0x6e, 0x4a, 0x50, 0x45, 0x47, 0x20, 0x76, 0x65, 0x72, 0x73, 0x69, 0x6f, 0x6e, 0x20, 0x32, 0x2e,
+        0x35, 0x2e, 0x30, 0xff, 0x90, 0x00, 0x0a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x31, 0x00, 0x01, 0xff,
+        0x93, 0xcf, 0xb4, 0x50, 0x11, 0x50, 0x54, 0xaf, 0xff, 0x65, 0x25, 0xfe, 0x67, 0x40, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x0c, 0x24, 0x25, 0xff, 0x7f, 0x80, 0xdf, 0x80, 0x40, 0x14, 0x00, 0x5c, 0xaf,
+        0xff, 0x3a, 0x4a, 0x7f, 0xff, 0xd9,
+    ]
+
+    /// A blue picture of 40×20 pixels, whose rows are padded to 120 bytes.
+    static let bmp: [UInt8] =
+        Array("BM".utf8) + little(54 + 2400) + little(0) + little(54) + little(40) + little(40) + little(20)
+        + [1, 0, 24, 0] + little(0) + little(2400) + little(0) + little(0) + little(0) + little(0)
+        + (0..<800).flatMap { _ in [255, 0, 0] as [UInt8] }
+
+    /// An icon with the picture of a BMP file of 40×20 pixels, without a mask.
+    static func icon(_ bmp: [UInt8]) -> [UInt8] {
+        var picture = Array(bmp.dropFirst(14))
+        // The rows of the mask count.
+        picture.replaceSubrange(8..<12, with: little(40))
+        return [0, 0, 1, 0, 1, 0, 40, 20, 0, 0, 1, 0, 24, 0] + little(picture.count) + little(22) + picture
+    }
+
+    static func little(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) } }
+
     static func file(_ format: Format) throws -> [UInt8] {
         switch format {
         case .svg: svg
         case .pdf: pdf
+        case .jp2: jp2
+        case .bmp: bmp
+        case .ico: icon(bmp)
         case .heif: try EncodedImageTests.testImage().encoded(as: .heif, ["compression": "av1", "effort": 0])
         default: try EncodedImageTests.testImage().encoded(as: format)
         }
@@ -54,9 +93,9 @@ enum SampleFiles {
         ].map { Array($0.utf8) } + [
             [0x08, 0xf2, 0xa6, 0xb6] + [UInt8](repeating: 0, count: 96),  // libvips' own
             [0x76, 0x2f, 0x31, 0x01] + [UInt8](repeating: 0, count: 96),  // OpenEXR
-            [0, 0, 0, 12, 0x6a, 0x50, 0x20, 0x20, 13, 10, 0x87, 10] + [UInt8](repeating: 0, count: 96),  // JPEG 2000
-            [0x42, 0x4d] + [UInt8](repeating: 1, count: 96),  // BMP
-            [0, 0, 1, 0, 1, 0, 1, 1] + [UInt8](repeating: 0, count: 96),  // ICO
+            [0x42, 0x4d] + [UInt8](repeating: 1, count: 96),  // BMP with an unknown header
+            [0, 0, 1, 0, 1, 0, 1, 1] + [UInt8](repeating: 0, count: 96),  // ICO without an image
+            [0, 0, 2, 0, 1, 0, 1, 1] + [UInt8](repeating: 1, count: 96),  // a cursor
         ]
 }
 
@@ -72,9 +111,9 @@ enum SampleFiles {
         #expect(opened.pages == (format == .pdf ? 2 : 1))
     }
 
-    @Test func rejectsSavingSVGAndPDF() throws {
-        #expect(Format.allCases.filter { !$0.canSave } == [.svg, .pdf])
-        for format in [Format.svg, .pdf] {
+    @Test func rejectsSavingInputFormats() throws {
+        #expect(Format.allCases.filter { !$0.canSave } == [.svg, .pdf, .jp2, .bmp, .ico])
+        for format in [Format.svg, .pdf, .jp2, .bmp, .ico] {
             let error = #expect(throws: VipsError.self) { try EncodedImageTests.testImage().encoded(as: format) }
             #expect(error?.code == .unsupportedFormat)
         }
@@ -120,8 +159,8 @@ enum SampleFiles {
 
     @Test func openLoadersMatchTheFormats() {
         let names = VipsLibrary.openLoaders
-        let formats = Set(names.map { String($0.prefix { $0 != "_" }.dropLast("load".count)) })
-        #expect(formats == Set(Format.allCases.filter(\.canLoad).map(\.rawValue)), "\(names)")
+        let operations = Set(names.map { String($0.prefix { $0 != "_" }) })
+        #expect(operations == Set(Format.allCases.filter(\.canLoad).compactMap(\.operation)), "\(names)")
     }
 
     // The allowed formats apply to the whole process, so each of these tests runs in its own.
@@ -129,7 +168,9 @@ enum SampleFiles {
     @Test func rejectsFormatsThatAreNotAllowed() async {
         await #expect(processExitsWith: .success) {
             let files = try Format.allCases.map { ($0, try SampleFiles.file($0)) }
-            for allowed: Set<Format> in [[.jpeg, .png], [.svg], [.pdf, .jxl, .heif], [], Set(Format.allCases)] {
+            for allowed: Set<Format> in [
+                [.jpeg, .png], [.svg], [.pdf, .jxl, .heif], [.bmp], [.jp2, .ico], [], Set(Format.allCases),
+            ] {
                 VipsLibrary.allow(allowed)
                 #expect(VipsLibrary.allowed == allowed)
                 for (format, file) in files {
@@ -144,8 +185,8 @@ enum SampleFiles {
                 #expect(
                     Set(
                         VipsLibrary.openLoaders.compactMap { name in
-                            Format.allCases.first { name.hasPrefix("\($0.rawValue)load") }
-                        }) == allowed)
+                            Format.allCases.first { $0.operation.map(name.hasPrefix) ?? false }
+                        }) == allowed.filter { $0.operation != nil })
                 #expect(Format.png.canSave && Format.heif.canSave)
             }
         }

@@ -65,7 +65,10 @@ import Testing
                 "submit https://example.org/ --gravity middle",
                 "--gravity: expected center, attention, entropy, faces, objects, or a point"
             ),
-            ("submit https://example.org/ --gravity 0.5", "--gravity: expected center, attention, entropy, faces, objects, or a point"),
+            (
+                "submit https://example.org/ --gravity 0.5",
+                "--gravity: expected center, attention, entropy, faces, objects, or a point"
+            ),
             ("submit https://example.org/ --gravity 0.5,2", "--gravity: y: expected 0.0 to 1.0, found 2.0"),
             ("submit https://example.org/ --background whit", "--background: expected a CSS color such as white"),
             ("submit https://example.org/ --upscale --no-upscale", "--upscale and --no-upscale contradict each other"),
@@ -210,7 +213,7 @@ import Testing
 
     @Test func everySizingOptionAffectsTheKey() async throws {
         let line = """
-            key https://example.org/a.jpg --width 40 --height 30 --screen-scale 2 --content-mode contain \
+            key https://example.org/a.jpg --page 2 --width 40 --height 30 --screen-scale 2 --content-mode contain \
             --scale-options fitCropsExcess --crop-rect 0.5,0,0.5,1 --interpolation-quality low --format webp \
             --position top --trim {"tolerance":3} --linear-light --before flip \
             --quality 70 --lossless --effort 3 --progressive --no-upscale --background #ff8800 --processor blackWhite \
@@ -224,6 +227,7 @@ import Testing
                 halcyon-source/1
                 url:https://example.org/a.jpg
                 halcyon-variant/1
+                page=2
                 before=flip horizontal
                 crop=0.5,0,0.5,1
                 trim=3

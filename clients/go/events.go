@@ -182,6 +182,7 @@ type Info struct {
 	BitsPerSample int            `json:"bitsPerSample"`
 	Alpha         bool           `json:"alpha"`
 	Profile       *Profile       `json:"profile"` // nil without an ICC profile
+	Video         *VideoInfo     `json:"video"`   // nil unless it is a frame of a video
 	Truncated     bool           `json:"truncated"`
 	EXIF          map[string]any `json:"exif"`
 	Location      *Location      `json:"location"` // nil if it is unknown or was not asked for
@@ -191,6 +192,12 @@ type Info struct {
 	ThumbHash     []byte         `json:"thumbhash"`
 	PHash         string         `json:"phash"`
 	Faces         []Face         `json:"faces"` // the most confident first, if they were asked for
+}
+
+// VideoInfo has facts about the video that a frame is from.
+type VideoInfo struct {
+	Codec    string `json:"codec"`
+	Duration int64  `json:"duration"` // milliseconds
 }
 
 // Profile is an ICC profile.

@@ -138,6 +138,8 @@ type Output struct {
 	StripMetadata *bool `json:"stripMetadata,omitempty"`
 	// KeepProfile is true to keep the colors and the ICC profile of the source.
 	KeepProfile bool `json:"keepProfile,omitempty"`
+	// Page is the page of a PDF or TIFF, or the first frame of an animation, from 1.
+	Page int `json:"page,omitempty"`
 	// Frames is the maximum number of frames of an animation.
 	Frames int `json:"frames,omitempty"`
 	// Tolerance is the damage to a source that is tolerated.
@@ -282,6 +284,22 @@ func Initials(letters, background, foreground string) Source {
 // VideoFrame returns the source for the frame of a video, a number of seconds after its start.
 func VideoFrame(video Source, seconds float64) Source {
 	return Source(object(members{"video": video, "seconds": seconds}))
+}
+
+// VideoContactSheet returns the source for frames of a video at equal distances, in rows. The width is that of each in
+// pixels.
+func VideoContactSheet(video Source, columns, rows, width int) Source {
+	return Source(object(members{
+		"video": video, "contactSheet": map[string]int{"columns": columns, "rows": rows, "width": width},
+	}))
+}
+
+// VideoPreview returns the source for an animation of frames of a video at equal distances. The duration is in seconds,
+// the width in pixels.
+func VideoPreview(video Source, frames int, duration float64, width int) Source {
+	return Source(object(members{
+		"video": video, "preview": map[string]any{"frames": frames, "duration": duration, "width": width},
+	}))
 }
 
 // MarshalJSON encodes the source.
@@ -438,7 +456,7 @@ const (
 // Tolerance is the damage to a source that is tolerated.
 type Tolerance string
 
-// The tolerances: none, or a JPEG, PNG or GIF that ends too early.
+// The tolerances: none, or a JPEG, PNG, GIF or BMP that ends too early.
 const (
 	ToleranceStrict    Tolerance = "strict"
 	ToleranceTruncated Tolerance = "truncated"

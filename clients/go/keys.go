@@ -228,10 +228,24 @@ func sourceLine(value any) string {
 	case source.has("base64"):
 		return hashLine(decodeBase64(source.text("base64", "")))
 	case source.has("video"):
-		return "video:" + numberText(source.number("seconds", 0)) + " " + sourceLine(source["video"])
+		return "video:" + framesText(source) + " " + sourceLine(source["video"])
 	}
 	name, parameters := rule(value)
 	return "custom:" + name + " " + compactJSON(parameters)
+}
+
+func framesText(video fields) string {
+	if video.has("contactSheet") {
+		sheet := objectOf(video["contactSheet"])
+		return "sheet " + wholeText(sheet.number("columns", 4)) + "x" + wholeText(sheet.number("rows", 4)) + " " +
+			wholeText(sheet.number("width", 320))
+	}
+	if video.has("preview") {
+		preview := objectOf(video["preview"])
+		return "preview " + wholeText(preview.number("frames", 10)) + " " + numberText(preview.number("duration", 3)) + " " +
+			wholeText(preview.number("width", 320))
+	}
+	return numberText(video.number("seconds", 0))
 }
 
 func canonicalURL(text string) string {
@@ -496,7 +510,7 @@ func cropText(output fields) string {
 }
 
 // facts are the fields of an output on which facts about the source depend.
-var facts = []string{"tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces"}
+var facts = []string{"page", "tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces"}
 
 // detector is the name and version of the detector that Halcyon provides (images.detectorName).
 const detector = "opencv-centerface/1"
@@ -582,6 +596,7 @@ func variantText(output fields) string {
 	background := colorOf(output.text("background", "transparent"))
 	scale := rounded(output.number("screenScale", 1))
 
+	add(output.number("page", 1) != 1, "page="+wholeText(output.number("page", 1)))
 	for _, step := range output.list("before") {
 		add(true, "before="+processorText(step, scale))
 	}

@@ -73,14 +73,14 @@ func (c *Client) EventsURL(filter EventFilter) string {
 var renderParameters = []string{
 	"source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "position", "cropRect", "trim",
 	"gravity", "sizeForDisplay", "sizer", "upscale", "interpolationQuality", "linearLight", "background", "before", "processors",
-	"format", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize",
+	"format", "quality", "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "page", "frames", "maximumBytes", "allowResize",
 	"nearLossless", "chromaSubsampling", "bitDepth", "quantize", "profile", "tolerance", "maxAge", "cache", "tenant", "tags",
 	"priority",
 }
 
 // infoParameters are the fields of jobs that /v1/info takes, in the order of URLs.
 var infoParameters = []string{
-	"source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces", "tolerance", "maxAge", "cache",
+	"source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces", "page", "tolerance", "maxAge", "cache",
 	"tenant", "tags", "priority",
 }
 

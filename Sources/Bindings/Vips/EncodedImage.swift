@@ -16,7 +16,7 @@ public struct EncodedImage: Sendable {
     public init(_ bytes: [UInt8]) throws(VipsError) {
         VipsLibrary.start()
         guard let format = Format(announcedBy: bytes), VipsLibrary.allowed.contains(format),
-            VipsLibrary.has(operation: format.loader)
+            format.loader.map(VipsLibrary.has(operation:)) ?? true
         else {
             throw VipsError(
                 .unsupportedFormat, "foreign_find_load",
@@ -39,14 +39,25 @@ public struct EncodedImage: Sendable {
     ///   `dpi` for SVG and PDF, `page` (from 0) and `n` (-1 for all) for formats with pages or frames, `access`,
     ///   `fail-on`.
     ///
-    /// TIFF samples that are neither color nor alpha are dropped.
+    /// TIFF samples that are neither color nor alpha are dropped. The largest image of an icon is opened.
     /// - Throws: ``VipsError`` with code `failed` for a damaged header, or a feature named by ``unsupportedFeature``.
     public func open(_ options: Operation.Arguments = [:]) throws(VipsError) -> Image {
-        let image = try Operation.load(format.loader, bytes, options)
+        guard let loader = format.loader else {
+            return try bitmap(options)
+        }
+        let image = try Operation.load(loader, bytes, options)
         guard format == .tiff, image.bands > 2, let directory = TIFFDirectory(content) else { return image }
         let samples = directory.meaningfulSamples(of: image.bands)
         guard samples < image.bands else { return image }
         return try Operation.call("extract_band", ["in": .image(image), "band": 0, "n": .int(samples)]).image()
+    }
+
+    private func bitmap(_ options: Operation.Arguments) throws(VipsError) -> Image {
+        let toleratesCut = if case .string("none") = options["fail-on"] { true } else { false }
+        guard format == .ico else { return try Bitmap(file: content).image(of: bytes, toleratingCut: toleratesCut) }
+        let icon = try IconFile(content)
+        guard let png = icon.png else { return try icon.bitmap().image(of: bytes, toleratingCut: toleratesCut) }
+        return try EncodedImage(png).open(options)
     }
 
     /// The file for decoding, without EXIF, XMP and IPTC that `kept` excludes. libvips parses them on loading, and
@@ -69,9 +80,15 @@ public struct EncodedImage: Sendable {
         switch format {
         case .jpeg: JPEGSegments.unsupportedFeature(of: content)
         case .tiff: TIFFDirectory(content)?.unsupportedFeature
+        // A malformed header is no missing feature.
+        case .bmp: try? Bitmap(file: content).unsupportedFeature
+        case .ico: try? IconFile(content).bitmap().unsupportedFeature
         default: nil
         }
     }
+
+    /// The EXIF of a TIFF, which is in its first directory and which libvips does not read; nil for other formats.
+    public var exifFields: EXIFFields? { format == .tiff ? EXIFFields(content) : nil }
 
     /// The file without metadata, comments, thumbnails and trailing bytes, with its coded pixels unchanged. nil for
     /// formats other than JPEG, WebP, GIF, AVIF and PNG with a palette, and for a file that violates its format. nil as

@@ -1,7 +1,7 @@
 /// The file formats that may be loaded, and those that can be saved.
 ///
-/// libvips marks SVG, PDF and JPEG XL as untrusted, because it has not fuzzed their libraries against hostile input.
-/// Disable them with ``VipsLibrary/allow(_:)`` if they are not needed.
+/// libvips marks SVG, PDF, JPEG XL and JPEG 2000 as untrusted, because it has not fuzzed their libraries against
+/// hostile input. Disable them with ``VipsLibrary/allow(_:)`` if they are not needed.
 public enum Format: String, Sendable, CaseIterable {
     /// JPEG, through libjpeg-turbo.
     case jpeg
@@ -23,21 +23,39 @@ public enum Format: String, Sendable, CaseIterable {
     /// PDF, through poppler or PDFium. `scale` and `dpi` determine the size at which a page is rendered. It cannot be
     /// saved.
     case pdf
+    /// JPEG 2000, through OpenJPEG. It is not saved.
+    case jp2
+    /// BMP without compression. It is not saved.
+    case bmp
+    /// An icon of Windows, of which the largest image is read. It is not saved.
+    case ico
 
-    /// The operation that decodes the format from memory.
-    var loader: String { "\(rawValue)load_buffer" }
+    /// The operation that decodes the format, without the kind of its input; nil if ``Bitmap`` describes the pixels to
+    /// libvips.
+    var operation: String? {
+        switch self {
+        case .bmp, .ico: nil
+        case .jp2: "jp2kload"
+        default: "\(rawValue)load"
+        }
+    }
+
+    /// The operation that decodes the format from memory; nil if none is needed.
+    var loader: String? { operation.map { "\($0)_buffer" } }
 
     /// The operation that encodes the format to memory; nil if it cannot be saved.
     var saver: String? {
         switch self {
-        case .svg, .pdf: nil
+        case .svg, .pdf, .jp2, .bmp, .ico: nil
         default: "\(rawValue)save_buffer"
         }
     }
 
-    /// The base class of all loaders of the format.
-    var loaderClass: String {
+    /// The base class of all loaders of the format; nil if none is needed.
+    var loaderClass: String? {
         switch self {
+        case .bmp, .ico: nil
+        case .jp2: "VipsForeignLoadJp2k"
         case .gif: "VipsForeignLoadNsgif"
         default: "VipsForeignLoad\(capitalised)"
         }
@@ -46,7 +64,7 @@ public enum Format: String, Sendable, CaseIterable {
     /// The base class of all savers of the format; nil if it cannot be saved.
     var saverClass: String? {
         switch self {
-        case .svg, .pdf: nil
+        case .svg, .pdf, .jp2, .bmp, .ico: nil
         case .gif: "VipsForeignSaveCgif"
         default: "VipsForeignSave\(capitalised)"
         }
@@ -58,7 +76,7 @@ public enum Format: String, Sendable, CaseIterable {
     /// The first call decodes a tiny picture of each.
     public var canLoad: Bool {
         guard self != .heif else { return HEIFCodec.allCases.contains(where: \.canDecode) }
-        return VipsLibrary.has(operation: loader)
+        return loader.map(VipsLibrary.has(operation:)) ?? true
     }
 
     /// True if this build of libvips can encode the format. For HEIF: true if libheif has an encoder for AV1. The first

@@ -23,7 +23,8 @@ public enum VipsLibrary {
         start()
         open.withLock { open in
             for format in Format.allCases {
-                vips_operation_block_set(format.loaderClass, formats.contains(format) ? 0 : 1)
+                guard let loaderClass = format.loaderClass else { continue }
+                vips_operation_block_set(loaderClass, formats.contains(format) ? 0 : 1)
             }
             open = formats
         }
@@ -91,7 +92,7 @@ public enum VipsLibrary {
         vips_block_untrusted_set(1)
         vips_operation_block_set("VipsForeignLoad", 1)
         for format in Format.allCases {
-            vips_operation_block_set(format.loaderClass, 0)
+            if let loaderClass = format.loaderClass { vips_operation_block_set(loaderClass, 0) }
             // The saver of JPEG XL is marked as untrusted too.
             if let saverClass = format.saverClass { vips_operation_block_set(saverClass, 0) }
         }

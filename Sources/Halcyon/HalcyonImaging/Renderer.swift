@@ -70,11 +70,12 @@ public struct Renderer: Sendable {
         var images: [Int: RenderedImage] = [:]
         for (load, outputs) in plan.decodings {
             let decoded = try progress.step(\.decode, .corruptImage) { cancellation in
-                try DecodedImage(source, load, cancellation)
+                try DecodedImage(plan.sources[outputs[0]], load, cancellation)
             }
             for index in outputs {
                 do {
-                    images[index] = try image(plan.outputs[index], of: source, from: decoded, assets, faces, &progress)
+                    images[index] = try image(
+                        plan.outputs[index], of: plan.sources[index], from: decoded, assets, faces, &progress)
                 } catch let failure as JobError {
                     throw failure.forVariant(index)
                 }
@@ -82,11 +83,11 @@ public struct Renderer: Sendable {
         }
         for (index, output) in plan.outputs.enumerated() where !output.variant.needsPixels {
             images[index] = try progress.step(\.decode, .corruptImage) { _ in
-                try facts(output.variant, of: source, ImageAnalysis([], of: source.header))
+                try facts(output.variant, of: plan.sources[index], ImageAnalysis([], of: source.header))
             }
         }
         return RenderResult(
-            sourceFormat: source.format, sourceSize: source.size, sourceIsTruncated: source.isTruncated,
+            sourceFormat: source.format, sourceIsTruncated: source.isTruncated,
             images: plan.outputs.indices.compactMap { images[$0] }, timings: progress.timings)
     }
 
@@ -140,7 +141,9 @@ public struct Renderer: Sendable {
         }
         let picture = frames[0]
         if variant.isDetectorInput {
-            return RenderedImage(body: try picture.inColour().pixels(), format: .jpeg, size: picture.size, sha256: "")
+            return RenderedImage(
+                body: try picture.inColour().pixels(), format: .jpeg, size: picture.size, sha256: "",
+                sourceSize: source.size)
         }
         let findings = try progress.step(\.process, .internal) { cancellation in
             try ImageAnalysis(variant.findings, of: picture.inSRGB(keepingProfile: variant.output.profile == nil))
@@ -161,7 +164,7 @@ public struct Renderer: Sendable {
             blurhash: findings.blurhash, dominantColor: findings.dominantColor, trim: content,
             palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash,
             faces: variant.findings.contains(.faces) ? visible.map { DetectedFace.visible($0, in: encoded.size) } : nil,
-            encoding: encoded.choice)
+            encoding: encoded.choice, sourceSize: source.size)
     }
 
     /// Returns the facts about a source as a file.
@@ -171,7 +174,9 @@ public struct Renderer: Sendable {
         var info = ImageInfo(source, variant.info ?? InfoOptions(), findings)
         if variant.findings.contains(.faces) { info.faces = faces.map { DetectedFace.visible($0, in: source.size) } }
         let body = info.json
-        return RenderedImage(body: body, format: .json, size: source.size, sha256: SHA256.hash(body).description)
+        return RenderedImage(
+            body: body, format: .json, size: source.size, sha256: SHA256.hash(body).description, sourceSize: source.size
+        )
     }
 }
 
@@ -207,14 +212,14 @@ private struct Progress {
 public struct RenderResult: Sendable, Codable {
     /// The format of the source, detected from its bytes.
     public var sourceFormat: ImageFormat
-    /// The upright size of the source in pixels. For an animation, the size of one frame.
-    public var sourceSize: PixelSize
     /// True if the source is truncated and the available part was rendered.
     public var sourceIsTruncated: Bool
     /// One output for each variant, in their order.
     public var images: [RenderedImage]
     /// The durations, over all outputs.
     public var timings: Timings
+    /// The upright size of the source, at the page of the first output.
+    public var sourceSize: PixelSize { images.first?.sourceSize ?? PixelSize(width: 0, height: 0) }
 
     /// The wall-clock time of the parts of a rendering.
     public struct Timings: Sendable, Hashable, Codable {
@@ -258,4 +263,6 @@ public struct RenderedImage: Sendable, Codable {
     public var faces: [DetectedFace]?
     /// The outcome of the search for the size or the quality, if the variant requests one.
     public var encoding: EncodingChoice?
+    /// The upright size of the source in pixels: of its page, or of a frame of an animation.
+    public var sourceSize: PixelSize
 }

@@ -58,8 +58,8 @@ extension HalcyonClient {
 
     /// Loads the facts about the source of a job with one request (`GET /v1/info`). No image is rendered. The key needs
     /// the scope `submit`.
-    /// - Parameter job: A job with the fields on which facts depend (``ImageJob/Output/info``, `tolerance` and the
-    ///   findings) and those of caching.
+    /// - Parameter job: A job with the fields on which facts depend (``ImageJob/Output/info``, `page`, `tolerance` and
+    ///   the findings) and those of caching.
     /// - Throws: `HalcyonError`: `invalidRequest` for another job, and a problem with the failure code if the job
     ///   failed; `CancellationError`.
     public func info(_ job: ImageJob) async throws -> ImageEvent.SourceInfo {
@@ -77,7 +77,7 @@ extension HalcyonClient {
 
     private static let infoParameters: Set = [
         "source", "tenant", "priority", "tolerance", "maxAge", "cache", "tags", "blurhash", "dominantColor", "palette",
-        "thumbhash", "phash", "faces",
+        "thumbhash", "phash", "faces", "page",
     ]
 
     /// True if a job can be rendered with one request: it has one output, none of the fields that concern the job
@@ -97,8 +97,8 @@ extension HalcyonClient {
         "contentMode", "scaleOptions", "position", "interpolationQuality", "background", "format", "tenant", "priority",
         "tolerance", "preset", "source", "width", "height", "screenScale", "cropRect", "trim", "gravity",
         "sizeForDisplay", "sizer", "upscale", "linearLight", "before", "processors", "quality", "lossless", "effort",
-        "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless",
-        "chromaSubsampling", "bitDepth", "quantize", "profile", "maxAge", "cache", "tags", "fallback",
+        "progressive", "stripMetadata", "keepProfile", "page", "frames", "maximumBytes", "allowResize",
+        "nearLossless", "chromaSubsampling", "bitDepth", "quantize", "profile", "maxAge", "cache", "tags", "fallback",
     ]
 
     /// The query for the image of a job, in the order of the names, so that equal jobs have equal URLs; nil if it is

@@ -29,7 +29,7 @@ public struct SourceLoader: Sendable {
         maximumBytes = options.maximumBytes
         let videos = limited(to: options.video.maximumBytes)
         video = VideoProvider(options.video, maximumBytes: options.maximumBytes, permits: pool.width) {
-            try await videos.fetch($0, ifNoneMatch: $1)
+            try await videos.fetch($0, ifNoneMatch: $1, range: $2)
         }
     }
 
@@ -37,13 +37,20 @@ public struct SourceLoader: Sendable {
     /// - Parameter known: The ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none.
     /// - Throws: ``JobError``; `CancellationError` when the task is cancelled, which ends the transfer.
     public func fetch(_ request: SourceRequest, ifNoneMatch known: Validators? = nil) async throws -> FetchResponse {
+        try await fetch(request, ifNoneMatch: known, range: nil)
+    }
+
+    /// Fetches a source or, from the web and S3, a part of it.
+    private func fetch(
+        _ request: SourceRequest, ifNoneMatch known: Validators?, range: Range<Int>?
+    ) async throws -> FetchResponse {
         switch request.source {
         case .web(let url):
-            return try await web.fetch(WebProvider.Reference(url, request.headers), ifNoneMatch: known)
+            return try await web.fetch(WebProvider.Reference(url, request.headers), ifNoneMatch: known, range: range)
         case .initials(let letters): return try await initials.fetch(letters, ifNoneMatch: known)
         case .file(let file): return try await self.file.fetch(file, ifNoneMatch: known)
         case .data(let bytes): return try await data.fetch(bytes, ifNoneMatch: known)
-        case .s3(let object): return try await s3.fetch(object, ifNoneMatch: known)
+        case .s3(let object): return try await s3.fetch(object, ifNoneMatch: known, range: range)
         case .custom(let source): return try await fetch(source, ifNoneMatch: known)
         case .video(let frame):
             guard let video else {

@@ -44,8 +44,8 @@ public func privateBytes(of pid: pid_t? = nil) -> Int {
     return bytes(1) - bytes(2)
 }
 
-/// The highest value of ``privateBytes(of:)`` in this process (proc(5), VmHWM) during `body`; nil if the system does not
-/// measure it.
+/// The highest value of ``privateBytes(of:)`` in this process during `body` (proc(5), VmHWM); nil if the system does
+/// not measure it.
 public func peakPrivateBytes<Success>(during body: () -> Success) -> (Success, peak: Int?) {
     let descriptor = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
     let isMeasured = descriptor >= 0 && write(descriptor, "5", 1) == 1

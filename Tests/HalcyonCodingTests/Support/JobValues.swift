@@ -21,6 +21,9 @@ extension RandomJobs {
         ["video": ["url": "https://Example.org/a.mp4?t=1", "cacheKey": "a"], "seconds": 2],
         ["video": "https://Example.org/a.mp4#t=1", "seconds": 1.5], ["video": ["base64": "AAAA"], "seconds": nil],
         ["seconds": 0.33333335, "video": "file:///a"],
+        ["video": "file:///a", "contactSheet": [:]], ["video": "file:///a", "preview": nil],
+        ["video": "s3://bucket/a", "contactSheet": ["columns": 3, "rows": 2.0, "width": 1024], "seconds": nil],
+        ["video": "file:///a", "preview": ["frames": 60, "duration": 2.50000049, "width": 512]],
     ]
 
     /// Valid values.
@@ -78,6 +81,7 @@ extension RandomJobs {
         ("bitDepth", [8, 8.0, nil]),
         ("quantize", [true, false, 2, 4, 16, 256, [:], ["colors": 16, "dither": 0], ["dither": 0.25], nil]),
         ("upscale", [true, false, nil]), ("frames", [1, 65_535, 12.0, nil]),
+        ("page", [1, 2, 65_535, 3.0, nil]),
         ("blurhash", [true, false, nil]), ("dominantColor", [true, false, nil]),
         ("palette", [true, false, nil]), ("thumbhash", [true, false, nil]), ("phash", [true, false, nil]),
         ("faces", [true, false, nil]),
@@ -180,7 +184,12 @@ extension RandomJobs {
                 ["seconds": 1],
                 ["video": "file:///a", "seconds": -1], ["video": "file:///a", "seconds": 86_400],
                 ["video": "file:///a", "seconds": 86_400.1], ["video": "file:///a", "seconds": "1"], ["video": 7],
-                ["video": "file:///a", "fps": 1], ["gallery": ["id": 1]], "gallery:1", [:],
+                ["video": "file:///a", "fps": 1],
+                ["video": "file:///a", "contactSheet": ["columns": 0]], ["video": "file:///a", "contactSheet": true],
+                ["video": "file:///a", "contactSheet": ["rows": 9]], ["video": "file:///a", "preview": ["fps": 1]],
+                ["video": "file:///a", "preview": ["frames": 1]], ["video": "file:///a", "preview": ["duration": 0]],
+                ["video": "file:///a", "preview": ["width": 1025]], ["video": "file:///a", "preview": ["width": 15]],
+                ["gallery": ["id": 1]], "gallery:1", [:],
                 .string("http://h/" + String(repeating: "a", count: WebURL.longest - 9)),
                 .string("http://h/" + String(repeating: "a", count: WebURL.longest - 8)),
             ]
@@ -335,6 +344,7 @@ extension RandomJobs {
             ]
         ),
         ("upscale", ["true", 1]), ("frames", [0, 1.5, 65_536, "1"]),
+        ("page", [0, -1, 1.5, 65_536, "1", true]),
         (
             "slot",
             ["", 7, .string(String(repeating: "s", count: 256)), .string(String(repeating: "s", count: 257)), ["a"]]

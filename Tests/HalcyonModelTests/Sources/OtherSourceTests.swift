@@ -49,12 +49,32 @@ import Testing
 
     @Test func videoSourceRequiresAVideoAndAValidTime() throws {
         let frame = try VideoSource(try Source("https://h/a.mp4#x"), seconds: 0.12345651)
-        #expect(frame.seconds == 0.123457)
+        #expect(frame.selection == .frame(seconds: 0.123457))
         #expect(Source.video(frame).text == "https://h/a.mp4#t=0.123457")
         for seconds in [-0.5, 86_400.1, .nan, .infinity] {
             #expect(throws: JobError.self) { try VideoSource(try Source("https://h/a.mp4"), seconds: seconds) }
         }
         #expect(throws: JobError.self) { try VideoSource(try Source("initials:JD"), seconds: 0) }
+        let sheet = try VideoSource(try Source("https://h/a.mp4#x"), .contactSheet(.init(columns: 3, rows: 2)))
+        #expect(sheet.text == "https://h/a.mp4#contactSheet=3x2")
+        #expect(Source.video(sheet).cacheKey == "video:sheet 3x2 320 url:https://h/a.mp4")
+        let preview = try VideoSource(try Source("https://h/a.mp4"), .preview(.init(frames: 12, duration: 2.5)))
+        #expect(Source.video(preview).text == "https://h/a.mp4#preview=12")
+        #expect(Source.video(preview).cacheKey == "video:preview 12 2.5 320 url:https://h/a.mp4")
+        // 2^24 pixels of squares at most.
+        let input = try Source("https://h/a.mp4")
+        #expect(try VideoSource(input, .contactSheet(.init(columns: 8, rows: 8, width: 512))).input == input)
+        let many = #expect(throws: JobError.self) {
+            try VideoSource(input, .contactSheet(.init(columns: 8, rows: 8, width: 513)))
+        }
+        #expect(many?.code == .invalidJob && many?.message.contains("at most 512 pixels") == true)
+        #expect(throws: JobError.self) { try VideoSource(input, .preview(.init(frames: 60, width: 1024))) }
+        for text in ["h264 3000", "av1", "unknown 0"] { #expect(VideoFacts(text: text)?.text == text) }
+        for text in [
+            "", "a b", "h264 -1", "h264 1 2", "h<264 3", "h264 99999999999999", String(repeating: "a", count: 33),
+        ] {
+            #expect(VideoFacts(text: text) == nil, "\(text)")
+        }
         #expect(throws: JobError.self) { try VideoSource(.video(frame), seconds: 0) }
     }
 

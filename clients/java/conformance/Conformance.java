@@ -671,7 +671,7 @@ final class Conformance {
             Processor.normalize(1, 99), Processor.duotone("navy", "gold"), Processor.blurFaces(0.5, 0.1, 0.4), Processor.pixelateFaces(6, 0.1, 0.4),
             Processor.overlay(Source.of("https://example.org/frame.png"), 1).mode("softLight"),
             Processor.watermark(Source.of("file:///srv/logo.png"), ContentMode.LEFT, 2, null, 1, true).scale(0.5).offset(5, -6).mode("luminosity"))
-        .format(Format.WEBP).quality(80).lossless(false).effort(4).progressive(true).stripMetadata(false).keepProfile(true).frames(1)
+        .format(Format.WEBP).quality(80).lossless(false).effort(4).progressive(true).stripMetadata(false).keepProfile(true).page(2).frames(1)
         .maximumBytes(50000).allowResize(true).nearLossless(true).chromaSubsampling("4:4:4").bitDepth(8).quantize(16, 0.5).profile("srgb")
         .tolerance(Tolerance.TRUNCATED).blurhash(true).dominantColor(true).palette(true).thumbhash(true).phash(true).faces(true).infoWithLocation()
         .variants(

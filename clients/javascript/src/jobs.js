@@ -40,6 +40,22 @@ export const sources = Object.freeze({
    * @returns {Source}
    */
   video: (video, seconds = 0) => ({ video, seconds }),
+
+  /**
+   * Frames of a video in rows, at equal distances. The width is that of each in pixels.
+   * @param {Source} video
+   * @param {{columns?: number, rows?: number, width?: number}} [contactSheet]
+   * @returns {Source}
+   */
+  videoSheet: (video, contactSheet = {}) => ({ video, contactSheet }),
+
+  /**
+   * An animation of frames of a video at equal distances. The duration is in seconds, the width in pixels.
+   * @param {Source} video
+   * @param {{frames?: number, duration?: number, width?: number}} [preview]
+   * @returns {Source}
+   */
+  videoPreview: (video, preview = {}) => ({ video, preview }),
 });
 
 /**

@@ -81,6 +81,13 @@ function merged(job, preset) {
 
 // The source
 
+/** @param {any} video */
+function frames({ seconds, contactSheet, preview }) {
+  if ((contactSheet ?? null) !== null) return `sheet ${contactSheet.columns ?? 4}x${contactSheet.rows ?? 4} ${contactSheet.width ?? 320}`;
+  if ((preview ?? null) !== null) return `preview ${preview.frames ?? 10} ${text(preview.duration ?? 3)} ${preview.width ?? 320}`;
+  return text(seconds ?? 0);
+}
+
 /**
  * @param {any} value
  * @returns {string}
@@ -90,7 +97,7 @@ function source(value) {
     if ("initials" in value) return initials(value.initials, value.background, value.foreground);
     if (typeof value.url === "string") return (value.cacheKey ?? null) === null ? source(value.url) : `url:key=${value.cacheKey}`;
     if ("base64" in value) return data(decodedBase64(value.base64), value.cacheKey);
-    if ("video" in value) return `video:${text(value.seconds ?? 0)} ${source(value.video)}`;
+    if ("video" in value) return `video:${frames(value)} ${source(value.video)}`;
     const [name, parameters] = rule(value);
     return `custom:${name} ${compact(parameters)}`;
   }
@@ -292,7 +299,7 @@ function detects(fields) {
 }
 
 // The fields of an output on which facts about the source depend.
-const FACTS = ["tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces"];
+const FACTS = ["page", "tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces"];
 
 /** @param {any} value */
 function quantize(value) {
@@ -315,6 +322,7 @@ function variant(all) {
   const point = gravity(fields, crops || margins !== undefined);
   const lines = [
     "halcyon-variant/1",
+    (fields.page ?? 1) !== 1 && `page=${fields.page}`,
     ...(fields.before ?? []).map((/** @type {any} */ step) => `before=${processor(step, scale)}`),
     crops && `crop=${sides}${isPixels ? " pixels" : ""}`,
     margins !== undefined && `trim=${margins}`,

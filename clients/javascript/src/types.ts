@@ -13,6 +13,8 @@ export type Source =
   | { base64: string; cacheKey?: string }
   | { initials: string; background?: string; foreground?: string }
   | { video: Source; seconds?: number }
+  | { video: Source; contactSheet: { columns?: number; rows?: number; width?: number } }
+  | { video: Source; preview: { frames?: number; duration?: number; width?: number } }
   | { [provider: string]: JSONValue };
 
 export type ContentMode =
@@ -160,6 +162,8 @@ export interface Picture {
   progressive?: boolean;
   stripMetadata?: boolean;
   keepProfile?: boolean;
+  /** The page of a PDF or TIFF, or the first frame of an animation, from 1. */
+  page?: number;
   frames?: number;
   tolerance?: "strict" | "truncated";
   blurhash?: boolean;
@@ -247,6 +251,8 @@ export interface SourceInfo {
   profile?: { name?: string; colorSpace?: string };
   truncated?: boolean;
   exif?: Record<string, string | number | boolean>;
+  /** The video that a frame is from; the duration is in milliseconds. */
+  video?: { codec: string; duration?: number };
   location?: { latitude: number; longitude: number; altitude?: number };
   blurhash?: string;
   dominantColor?: string;

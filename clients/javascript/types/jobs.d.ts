@@ -46,6 +46,28 @@ export const sources: Readonly<{
      * @returns {Source}
      */
     video: (video: Source, seconds?: number | undefined) => Source;
+    /**
+     * Frames of a video in rows, at equal distances. The width is that of each in pixels.
+     * @param {Source} video
+     * @param {{columns?: number, rows?: number, width?: number}} [contactSheet]
+     * @returns {Source}
+     */
+    videoSheet: (video: Source, contactSheet?: {
+        columns?: number | undefined;
+        rows?: number | undefined;
+        width?: number | undefined;
+    } | undefined) => Source;
+    /**
+     * An animation of frames of a video at equal distances. The duration is in seconds, the width in pixels.
+     * @param {Source} video
+     * @param {{frames?: number, duration?: number, width?: number}} [preview]
+     * @returns {Source}
+     */
+    videoPreview: (video: Source, preview?: {
+        frames?: number | undefined;
+        duration?: number | undefined;
+        width?: number | undefined;
+    } | undefined) => Source;
 }>;
 export type Job = import("./types.js").Job;
 export type Source = import("./types.js").Source;

@@ -20,6 +20,20 @@ export declare type Source = string | {
     video: Source;
     seconds?: number;
 } | {
+    video: Source;
+    contactSheet: {
+        columns?: number;
+        rows?: number;
+        width?: number;
+    };
+} | {
+    video: Source;
+    preview: {
+        frames?: number;
+        duration?: number;
+        width?: number;
+    };
+} | {
     [provider: string]: JSONValue;
 };
 export declare type ContentMode = "scaleToFill" | "scaleAspectFit" | "scaleAspectFill" | "redraw" | "center" | "top" | "bottom" | "left" | "right" | "topLeft" | "topRight" | "bottomLeft" | "bottomRight" | "fill" | "contain" | "cover";
@@ -294,6 +308,8 @@ export interface Picture {
     progressive?: boolean;
     stripMetadata?: boolean;
     keepProfile?: boolean;
+    /** The page of a PDF or TIFF, or the first frame of an animation, from 1. */
+    page?: number;
     frames?: number;
     tolerance?: "strict" | "truncated";
     blurhash?: boolean;
@@ -401,6 +417,11 @@ export interface SourceInfo {
     };
     truncated?: boolean;
     exif?: Record<string, string | number | boolean>;
+    /** The video that a frame is from; the duration is in milliseconds. */
+    video?: {
+        codec: string;
+        duration?: number;
+    };
     location?: {
         latitude: number;
         longitude: number;

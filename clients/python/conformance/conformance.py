@@ -647,7 +647,7 @@ def complete_job() -> Job:
             p.duotone("navy", "gold"), p.blur_faces(0.5, margin=0.1, confidence=0.4), p.pixelate_faces(6, margin=0.1, confidence=0.4), p.overlay_image("https://example.org/frame.png", 1, "softLight"),
             p.watermark("file:///srv/logo.png", "left", margin=2, scale=0.5, offset=(5, -6), opacity=1, mode="luminosity", tiled=True),
         ],
-        format="webp", quality=80, lossless=False, effort=4, progressive=True, strip_metadata=False, keep_profile=True, frames=1,
+        format="webp", quality=80, lossless=False, effort=4, progressive=True, strip_metadata=False, keep_profile=True, page=2, frames=1,
         maximum_bytes=50000, allow_resize=True, near_lossless=True, chroma_subsampling="4:4:4", bit_depth=8, quantize=Quantization(colors=16, dither=0.5),
         profile="srgb",
         tolerance="truncated", blurhash=True, dominant_color=True, palette=True, thumbhash=True, phash=True, faces=True, info={"location": True},

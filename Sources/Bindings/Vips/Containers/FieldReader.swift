@@ -74,13 +74,14 @@ extension FieldReader {
 }
 
 extension EncodedImage {
-    /// True if a JPEG, PNG or GIF file ends before its end marker. False for other formats, and if damage hides the
-    /// extent of the file.
+    /// True if a JPEG, PNG or GIF file ends before its end marker, or a BMP file before its last row. False for other
+    /// formats, and if damage hides the extent of the file.
     public var isTruncated: Bool {
         switch format {
         case .jpeg: JPEGSegments.isTruncated(content)
         case .png: PNGChunks.isTruncated(content)
         case .gif: GIFBlocks.isTruncated(content)
+        case .bmp: Bitmap.isTruncated(content)
         default: false
         }
     }

@@ -18,6 +18,10 @@ extension Format {
             self = format
         } else if Self.isMedia(file, of: Self.heifBrands) {
             self = .heif
+        } else if Bitmap.begins(file) {
+            self = .bmp
+        } else if IconFile.begins(file) {
+            self = .ico
         } else if Self.beginsAsPDF(file) {
             self = .pdf
         } else if XMLPrologue.rootName(of: GZip.beginning(of: file) ?? file.prefix(XMLPrologue.limit))?.lowercased()
@@ -44,6 +48,9 @@ extension Format {
         // A bare codestream, and one in a container (ISO/IEC 18181).
         ([0xff, 0x0a], .jxl),
         ([0, 0, 0, 12] + text("JXL \r\n") + [0x87, 0x0a], .jxl),
+        // A file, and a bare codestream (ISO/IEC 15444-1, sections I.5.1 and A.4).
+        ([0, 0, 0, 12] + text("jP  \r\n") + [0x87, 0x0a], .jp2),
+        ([0xff, 0x4f, 0xff, 0x51], .jp2),
     ]
 
     /// The major brands of still pictures and sequences in HEIF (ISO/IEC 23008-12, annex B; AVIF, section 7).

@@ -53,7 +53,7 @@ extension ProgramOptions {
         Setting("sources.video.memory", \.worker.sources.video.memory, .byteSize(in: (64 << 20)...(1 << 40)))
             .help("Memory limit of one ffmpeg process. As many run at once as images are rendered."),
         Setting("sources.video.maximumBytes", \.worker.sources.video.maximumBytes, .byteSize(in: 1...(1 << 32)))
-            .help("Maximum size of a video. It stays in memory until its frame is extracted."),
+            .help("Maximum bytes that are loaded of a video. They stay in memory until its frames are extracted."),
 
         // The source cache.
         Setting("sources.redisBytes", \.worker.sourceTier.redisBytes, .byteSize(in: 0...(512 << 20)))

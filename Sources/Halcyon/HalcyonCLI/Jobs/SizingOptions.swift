@@ -26,7 +26,10 @@ enum SizingOptions {
             help: "Add a header to the HTTP requests for the source. Repeatable."),
         FieldOption(
             "tolerance", .oneOf(Tolerance.allCases.map(\.rawValue)), as: "TOLERANCE",
-            help: "Reject damaged sources (strict), or render the available part of a JPEG, PNG or GIF (truncated)."),
+            help:
+                "Reject damaged sources (strict), or render what there is of a JPEG, PNG, GIF or BMP (truncated)."),
+        FieldOption(
+            "page", .integer(), as: "N", help: "The page of a PDF or TIFF, or the first animation frame, from 1."),
     ]
 
     private static let sizing: [FieldOption] = [

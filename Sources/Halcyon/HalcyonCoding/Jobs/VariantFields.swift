@@ -5,6 +5,7 @@ import JSON
 ///
 /// Null is equivalent to the default of a field.
 struct VariantFields {
+    private var page = 1
     private var width: Double?
     private var height: Double?
     private var sizer: Sizing.Goal?
@@ -38,6 +39,7 @@ struct VariantFields {
     mutating func read(_ name: JSONName, _ value: JSONElement, _ reader: JobDecoder) throws(JSONError) -> Bool {
         let isNull = value.isNull
         switch name {
+        case "page": page = try isNull ? 1 : Int(value.integer(in: 1...65_535))
         case "width": width = try isNull ? nil : value.points()
         case "height": height = try isNull ? nil : value.points()
         case "screenScale": screenScale = try isNull ? 1 : CanonicalNumber.rounded(value.double(in: 1...4))
@@ -116,7 +118,7 @@ struct VariantFields {
             sizing: sizing, interpolationQuality: interpolationQuality, linearLight: linearLight,
             background: background, before: try before?.scaled(by: screenScale, reader, "before") ?? [],
             processors: try processors?.scaled(by: screenScale, reader, "processors") ?? [], tolerance: tolerance,
-            output: output, findings: findings, info: info)
+            output: output, findings: findings, info: info, page: page)
         variant.detector = reader.detector
         guard let info else {
             try variant.checkDetection()
@@ -125,7 +127,7 @@ struct VariantFields {
         }
         // No image is rendered, so its fields have no effect.
         variant = Variant(
-            sizing: Sizing(goal: .sizer(.natural)), tolerance: tolerance, findings: findings, info: info)
+            sizing: Sizing(goal: .sizer(.natural)), tolerance: tolerance, findings: findings, info: info, page: page)
         variant.detector = reader.detector
         return variant
     }

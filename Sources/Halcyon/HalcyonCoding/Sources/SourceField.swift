@@ -50,16 +50,26 @@ extension JobDecoder {
 
     private func video(_ value: JSONElement) throws(JSONError) -> VideoSource {
         var input: Source?
-        var seconds = 0.0
+        var selections: [VideoSource.Selection] = []
         try value.forEachGiven { name, value throws(JSONError) in
             switch name {
             case "video": input = try source(value)
-            case "seconds": seconds = try value.double(in: 0...VideoSource.longest)
-            default: throw JSONError(.unknown, "unknown member of a video source; expected video or seconds")
+            case "seconds":
+                let seconds = try value.double(in: 0...VideoSource.longest)
+                selections.append(.frame(seconds: CanonicalNumber.rounded(seconds)))
+            case "contactSheet": selections.append(.contactSheet(try VideoSource.ContactSheet(value)))
+            case "preview": selections.append(.preview(try VideoSource.Preview(value)))
+            default:
+                throw JSONError(
+                    .unknown, "unknown member of a video source; expected video, seconds, contactSheet or preview")
             }
         }
         guard let input else { throw JSONError(.missing, "is missing", path: "video") }
-        return try checked { () throws(JobError) in try VideoSource(input, seconds: seconds) }
+        guard selections.count <= 1 else {
+            throw JSONError(.invalid, "seconds, contactSheet and preview of a video cannot be combined")
+        }
+        let selection = selections.first ?? .frame(seconds: 0)
+        return try checked { () throws(JobError) in try VideoSource(input, selection) }
     }
 
     private func custom(_ value: JSONElement) throws(JSONError) -> CustomSource {
@@ -81,6 +91,34 @@ extension JobDecoder {
         }
         return try checked { () throws(JobError) in
             try CustomSource(name: name, reference: reference, customSourceKey)
+        }
+    }
+}
+
+extension VideoSource.ContactSheet {
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        self.init()
+        try value.forEachGiven { name, value throws(JSONError) in
+            switch name {
+            case "columns": columns = Int(try value.integer(in: 1...8))
+            case "rows": rows = Int(try value.integer(in: 1...8))
+            case "width": width = Int(try value.integer(in: 16...1024))
+            default: throw JSONError(.unknown, "unknown member; expected columns, rows or width")
+            }
+        }
+    }
+}
+
+extension VideoSource.Preview {
+    fileprivate init(_ value: JSONElement) throws(JSONError) {
+        self.init()
+        try value.forEachGiven { name, value throws(JSONError) in
+            switch name {
+            case "frames": frames = Int(try value.integer(in: 2...60))
+            case "duration": duration = CanonicalNumber.rounded(try value.double(in: 0.1...60))
+            case "width": width = Int(try value.integer(in: 16...1024))
+            default: throw JSONError(.unknown, "unknown member; expected frames, duration or width")
+            }
         }
     }
 }
@@ -191,7 +229,23 @@ extension Source: JSONWritable {
         case .video(let video):
             writer.object { writer in
                 writer.member("video", video.input)
-                writer.member("seconds", video.seconds)
+                switch video.selection {
+                case .frame(let seconds): writer.member("seconds", seconds)
+                case .contactSheet(let sheet):
+                    writer.name("contactSheet")
+                    writer.object { writer in
+                        writer.member("columns", sheet.columns)
+                        writer.member("rows", sheet.rows)
+                        writer.member("width", sheet.width)
+                    }
+                case .preview(let preview):
+                    writer.name("preview")
+                    writer.object { writer in
+                        writer.member("frames", preview.frames)
+                        writer.member("duration", preview.duration)
+                        writer.member("width", preview.width)
+                    }
+                }
             }
         }
     }

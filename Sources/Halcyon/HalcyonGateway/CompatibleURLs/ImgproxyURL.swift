@@ -224,7 +224,12 @@ struct ImgproxySettings {
         case "enforce_thumbnail", "eth", "keep_copyright", "kcr", "raw":
             if try flag(option) { throw option.unsupported() }
         case "auto_rotate", "ar": if try !flag(option) { throw option.unsupported("images are always auto-rotated") }
-        case "page", "pg", "dpi", "min-width", "min_width", "mw", "min-height", "min_height", "mh":
+        case "page", "pg":
+            try option.allow(1...1)
+            // Pages are counted from 0.
+            let page = try option.whole(0, in: 0...65_534) ?? 0
+            job.fields["page"] = page > 0 ? (page + 1).json : nil
+        case "dpi", "min-width", "min_width", "mw", "min-height", "min_height", "mh":
             if try option.whole(0, in: 0...Int.max) ?? 0 != 0 { throw option.unsupported() }
         case "trim", "t": try setTrim(option)
         case "padding", "pd":

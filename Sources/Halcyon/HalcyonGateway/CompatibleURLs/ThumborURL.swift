@@ -364,7 +364,8 @@ struct ThumborSettings {
             job.fields.set("frames", count)
         case "page" where isImagor:
             try filter.allow(1...1)
-            if try filter.whole(0, in: 1...Int.max) != 1 { throw filter.unsupported("only the first page can be used") }
+            guard let page = try filter.whole(0, in: 1...65_535) else { throw filter.invalid("a whole number") }
+            job.fields["page"] = page > 1 ? page.json : nil
         default: return false
         }
         return true

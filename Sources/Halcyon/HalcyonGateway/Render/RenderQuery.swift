@@ -23,13 +23,12 @@ struct RenderQuery {
     static let values: Set = [
         "source", "width", "height", "screenScale", "cropRect", "trim", "gravity", "sizeForDisplay", "sizer", "upscale",
         "linearLight", "before", "processors", "quality", "lossless", "effort", "progressive", "stripMetadata",
-        "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless", "bitDepth", "quantize", "maxAge",
-        "cache",
-        "tags", "fallback",
+        "keepProfile", "page", "frames", "maximumBytes", "allowResize", "nearLossless", "bitDepth", "quantize",
+        "maxAge", "cache", "tags", "fallback",
     ]
     /// The parameters of a request for facts.
     static let facts = texts.intersection(["tenant", "priority", "tolerance"])
-        .union(["source", "maxAge", "cache", "tags"]).union(findings)
+        .union(["source", "page", "maxAge", "cache", "tags"]).union(findings)
     private static let findings = Set(AnalysisKind.allCases.map(\.rawValue))
     /// Parameters of signed URLs, which do not describe the image (``URLSigner``).
     static let others: Set = ["signature", "expires", "keyId"]

@@ -22,7 +22,7 @@ struct ImageInfo {
     /// absent.
     var json: [UInt8] {
         let header = source.header
-        let exif = header.bytes(of: "exif-data").flatMap(EXIFFields.init)
+        let exif = source.file.exifFields ?? header.bytes(of: "exif-data").flatMap(EXIFFields.init)
         var writer = JSONWriter()
         writer.object { writer in
             writer.member("format", source.format.rawValue)
@@ -42,6 +42,7 @@ struct ImageInfo {
                     writer.member("colorSpace", profile.colorSpace)
                 }
             }
+            writeVideo(to: &writer)
             if source.file.isTruncated { writer.member("truncated", true) }
             exif?.writePhoto(to: &writer)
             if options.location { exif?.writeLocation(to: &writer) }
@@ -67,6 +68,23 @@ struct ImageInfo {
                     writer.member("confidence", face.confidence)
                 }
             }
+        }
+    }
+
+    /// Writes the codec and the duration in milliseconds of the video that a frame is from. The text is in the file, so
+    /// it may be anything.
+    private func writeVideo(to writer: inout JSONWriter) {
+        let header = source.header
+        guard source.format == .png,
+            let field = header.fields.first(where: {
+                $0.hasPrefix("png-comment-") && $0.hasSuffix("-\(VideoFacts.keyword)")
+            }),
+            let facts = header.text(of: field).flatMap(VideoFacts.init(text:))
+        else { return }
+        writer.name("video")
+        writer.object { writer in
+            writer.member("codec", facts.codec)
+            writer.member("duration", facts.milliseconds)
         }
     }
 

@@ -80,10 +80,11 @@ public struct ArchiveOptions: Hashable, Codable, Sendable {
 
 extension Variant {
     /// True if the output may be rendered from a copy with enough pixels. Not so facts about the source, its metadata,
-    /// more than 8 bits per sample, its single pixels, their light, and steps that precede sizing.
+    /// more than 8 bits per sample, its single pixels, their light, steps that precede sizing, pages other than the
+    /// first, and what a detector finds.
     public var acceptsCopy: Bool {
         info == nil && output.stripMetadata && output.bitDepth == nil && interpolationQuality != .none
-            && !needsFullResolution
+            && !needsFullResolution && page == 1 && detections.isEmpty
     }
 }
 

@@ -106,6 +106,7 @@ extension SourceImage {
         // rows.
         case .jpeg: isInterlaced ? whole * 2 : rows
         case .png: isInterlaced ? whole : rows
+        case .bmp: rows
         case .webp: LoadPlan.pixels(of: storedSize, at: reduction.ratio) * 4 + rows
         // Filters and groups are drawn in separate buffers.
         case .svg, .pdf: LoadPlan.pixels(of: storedSize, at: reduction.ratio) * 12 + rows

@@ -139,13 +139,13 @@ extension ImageFormat {
     /// Returns the format of an output for which the job specified none. It preserves the kind of the source.
     ///
     /// An animation keeps its format, and so does WebP. Otherwise images with transparency, in the source or added by
-    /// processing, become PNG, and so do source formats for graphics (PNG, GIF, SVG, PDF). Everything else is treated
-    /// as a photograph and becomes JPEG.
+    /// processing, become PNG, and so do source formats for graphics (PNG, GIF, SVG, PDF, BMP, ICO). Everything else is
+    /// treated as a photograph and becomes JPEG.
     static func automatic(source: ImageFormat, isTransparent: Bool, isAnimated: Bool) -> ImageFormat {
         switch source {
         case .webp: .webp
         case .gif where isAnimated: .gif
-        case .png, .gif, .svg, .pdf: .png
+        case .png, .gif, .svg, .pdf, .bmp, .ico: .png
         default: isTransparent ? .png : .jpeg
         }
     }

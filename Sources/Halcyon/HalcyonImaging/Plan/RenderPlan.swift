@@ -5,8 +5,11 @@ import Vips
 ///
 /// Confined to the thread that created it, as are its images.
 public struct RenderPlan {
+    /// The source, at its first page.
     let source: SourceImage
     let outputs: [OutputPlan]
+    /// The source of each output, at its page.
+    let sources: [SourceImage]
     /// The decodings in their order, each with the indices of the outputs that share it.
     let decodings: [(load: LoadPlan, outputs: [Int])]
 
@@ -30,14 +33,25 @@ public struct RenderPlan {
         let toleratesCut = variants.allSatisfy {
             !$0.needsPixels || ($0.tolerance ?? limits.tolerance) == .truncated
         }
-        let source = try SourceImage(file, toleratingCut: toleratesCut, original: original)
-        self.source = source
-        let variants = archive.map { [$0.variant(for: source)].compactMap(\.self) } ?? variants
+        let firstPage = try SourceImage(file, toleratingCut: toleratesCut, original: original)
+        source = firstPage
+        let variants = archive.map { [$0.variant(for: firstPage)].compactMap(\.self) } ?? variants
+        var pages = [1: firstPage]
+        var sources: [SourceImage] = []
         var outputs: [OutputPlan] = []
         var sizes: [OutputSizes] = []
-        var longest = variants.contains(where: \.needsPixels) ? source.unstoppableMilliseconds : 0
+        var longest = 0.0
         for (index, variant) in variants.enumerated() {
             do throws(JobError) {
+                let source: SourceImage
+                if let known = pages[variant.page] {
+                    source = known
+                } else {
+                    source = try SourceImage(firstPage, page: variant.page)
+                    pages[variant.page] = source
+                }
+                sources.append(source)
+                if variant.needsPixels { longest = max(longest, source.unstoppableMilliseconds) }
                 let output = try OutputPlan(variant, of: source, extensions)
                 let canvas = output.geometry.outputSize
                 sizes.append(
@@ -51,17 +65,18 @@ public struct RenderPlan {
                 throw error.forVariant(index)
             }
         }
-        var shared: [(reduction: LoadPlan.Reduction, outputs: [Int])] = []
+        var shared: [(source: SourceImage, reduction: LoadPlan.Reduction, outputs: [Int])] = []
         for (index, output) in outputs.enumerated() where output.variant.needsPixels {
+            let source = sources[index]
             let reduction = LoadPlan.Reduction(for: output, of: source)
-            if let place = shared.firstIndex(where: { $0.reduction == reduction }) {
+            if let place = shared.firstIndex(where: { $0.source.page == source.page && $0.reduction == reduction }) {
                 shared[place].outputs.append(index)
             } else {
-                shared.append((reduction, [index]))
+                shared.append((source, reduction, [index]))
             }
         }
         var decodings: [(load: LoadPlan, outputs: [Int])] = []
-        for (reduction, indices) in shared {
+        for (source, reduction, indices) in shared {
             let load = LoadPlan(reduction, indices.map { outputs[$0] }, indices.map { sizes[$0] }, of: source)
             try limits.admit(source, load)
             decodings.append((load, indices))
@@ -71,6 +86,7 @@ public struct RenderPlan {
         try limits.admit(memory: memory)
         self.decodings = decodings
         self.outputs = outputs
+        self.sources = sources
         unstoppable = longest.isFinite ? .seconds(longest / 1000) : .seconds(3600)
     }
 }
@@ -79,8 +95,8 @@ public struct RenderPlan {
 ///
 /// The span may begin and end inside pixels if the decoder has reduced the image. libvips crops at whole pixels and
 /// resizes around the center of its input. The crop is therefore chosen so that its center is as close as possible to
-/// that of the span, with the scale of the span. The remaining error is a ``shift`` of at most half a decoded pixel, plus
-/// the pixels that the decoder cut off at the end of the image.
+/// that of the span, with the scale of the span. The remaining error is a ``shift`` of at most half a decoded pixel,
+/// plus the pixels that the decoder cut off at the end of the image.
 struct ResamplePlan: Hashable {
     /// The first used pixel.
     let start: Int

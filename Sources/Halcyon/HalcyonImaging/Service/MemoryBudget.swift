@@ -145,7 +145,7 @@ struct MemoryReservation {
 enum Codecs {
     /// Returns true if the input requires an isolated codec. Such sources are not even opened in this process. Isolated
     /// are libraries that parse documents (SVG, PDF), and those that do not check for cancellation until an image is
-    /// done, however small (HEIF, JPEG XL).
+    /// done, however small (HEIF, JPEG XL, JPEG 2000).
     ///
     /// - Parameter format: The format of the source.
     static func areApart(_ order: RenderTask.Input, of format: Format) -> Bool {
@@ -160,8 +160,8 @@ enum Codecs {
     /// Returns true if the decoder of the format is isolated.
     static func isApart(_ format: Format) -> Bool {
         switch format {
-        case .heif, .jxl, .svg, .pdf: true
-        case .jpeg, .png, .webp, .gif, .tiff: false
+        case .heif, .jxl, .svg, .pdf, .jp2: true
+        case .jpeg, .png, .webp, .gif, .tiff, .bmp, .ico: false
         }
     }
 }

@@ -23,6 +23,8 @@ final class DecodedImage {
     }
 
     private let isInMemory: Bool
+    /// The index of the first frame in the file.
+    private let firstFrame: Int
     private let cancellation: Cancellation?
     private let whole: Image
     private(set) var frames: [Level] = []
@@ -31,6 +33,7 @@ final class DecodedImage {
 
     init(_ source: SourceImage, _ load: LoadPlan, _ cancellation: Cancellation?) throws(VipsError) {
         self.cancellation = cancellation
+        firstFrame = source.page - 1
         isInMemory = !load.isOnePass
         let opened = try source.open(load)
         let image = isInMemory ? try opened.inMemory(cancellation) : opened
@@ -56,8 +59,9 @@ final class DecodedImage {
 
     /// Creates an upright image from the frames that the processors before sizing have produced.
     /// - Parameter whole: The decoded source, which has the timing of an animation.
-    private init(frames: [Image], of whole: Image, _ cancellation: Cancellation?) {
+    private init(frames: [Image], of whole: Image, from firstFrame: Int, _ cancellation: Cancellation?) {
         isInMemory = true
+        self.firstFrame = firstFrame
         self.cancellation = cancellation
         self.whole = whole
         self.frames = frames.map { Level(image: $0, across: 1, down: 1) }
@@ -79,7 +83,7 @@ final class DecodedImage {
             )
             .inMemory(cancellation)
         }
-        return DecodedImage(frames: processed, of: whole, cancellation)
+        return DecodedImage(frames: processed, of: whole, from: firstFrame, cancellation)
     }
 
     /// Returns the part of the upright picture without the margins that are found in all frames of the output: a
@@ -123,7 +127,7 @@ final class DecodedImage {
     /// Joins the frames of an output to an animation with the timing of the source.
     func animation(of frames: [Image]) throws(VipsError) -> Image {
         guard frames.count > 1 else { return frames[0] }
-        let delays = whole.frameDelays.prefix(frames.count)
+        let delays = whole.frameDelays.dropFirst(firstFrame).prefix(frames.count)
         return try .strip(
             frames, delays: delays.count == frames.count ? Array(delays) : [], loop: whole.loopCount ?? 0)
     }

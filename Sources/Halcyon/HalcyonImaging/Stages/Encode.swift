@@ -80,7 +80,7 @@ struct Encoder {
             if output.lossless { options["lossless"] = true }
             // 32 ms. Effort 5 takes four times as long and saves 9 % of the bytes.
             options["effort"] = effort(3...9, standard: 3)
-        case .heic, .svg, .pdf, .json:
+        case .heic, .svg, .pdf, .jp2, .bmp, .ico, .json:
             return nil
         }
         guard self.format.canSave else { return nil }
@@ -347,7 +347,7 @@ extension OutputPlan {
     func ownFile(of source: SourceImage) -> [UInt8]? {
         let whole = PixelRect(source.size)
         guard [.jpeg, .webp, .gif, .avif, .png].contains(format), source.format == format, frames == source.frames,
-            !source.isTruncated, !source.isCopy, source.orientation == .upright,
+            source.page == 1, !source.isTruncated, !source.isCopy, source.orientation == .upright,
             geometry == SizingPlan(scaling: source.size, to: source.size), part == whole, variant.allProcessors.isEmpty,
             !canBeTransparent(source) || variant.background.alpha == 0,
             asksForNoCoding, keepsColours(of: source.header)

@@ -16,7 +16,9 @@ struct SourceImage {
     /// True if the file is an archive copy of the source.
     let isCopy: Bool
     let orientation: Orientation
-    /// The number of frames of an animation; 1 for everything else, regardless of its pages.
+    /// The page, or the first frame of an animation, from 1.
+    let page: Int
+    /// The number of frames of an animation from ``page``; 1 for everything else, regardless of its pages.
     let frames: Int
     private let options: Operation.Arguments
     /// True if the file is truncated and this is tolerated.
@@ -32,9 +34,36 @@ struct SourceImage {
     init(
         _ file: EncodedImage, toleratingCut: Bool = false, original: ArchivedOriginal? = nil
     ) throws(JobError) {
+        let isTruncated = toleratingCut && file.isTruncated
+        try self.init(
+            file, page: 1, ["access": "sequential", "fail-on": isTruncated ? "none" : "error"],
+            isTruncated: isTruncated, original: original)
+    }
+
+    /// Reads the header of another page of the file.
+    /// - Throws: `invalidJob` if there is no such page, and the errors of ``init(_:toleratingCut:original:)``.
+    init(_ source: SourceImage, page: Int) throws(JobError) {
+        let count = source.format.hasPages ? source.header.pages : 1
+        guard page <= count else {
+            let parts = source.format.hasAnimation ? ("frame", "frames") : ("page", "pages")
+            throw JobError(
+                .invalidJob,
+                "page: there is no \(parts.0) \(page); the source has \(count) "
+                    + (count == 1 ? parts.0 : parts.1))
+        }
+        try self.init(
+            source.file, page: page, source.options.merging(["page": .int(page - 1)]) { $1 },
+            isTruncated: source.isTruncated, original: nil)
+    }
+
+    private init(
+        _ file: EncodedImage, page: Int, _ options: Operation.Arguments, isTruncated: Bool,
+        original: ArchivedOriginal?
+    ) throws(JobError) {
         self.file = file
-        isTruncated = toleratingCut && file.isTruncated
-        options = ["access": "sequential", "fail-on": isTruncated ? "none" : "error"]
+        self.page = page
+        self.options = options
+        self.isTruncated = isTruncated
         do throws(VipsError) {
             header = try file.open(options)
         } catch {
@@ -45,11 +74,11 @@ struct SourceImage {
         storedSize = header.size
         format = original?.format ?? storedFormat
         rawSize = original?.size ?? storedSize
-        if file.isBeyondMeasure(header) {
+        if file.isBeyondMeasure(header, page) {
             throw JobError(.tooManyPixels, "a side of the source exceeds the maximum number of pixels")
         }
         orientation = Orientation(exif: header.orientation)
-        frames = storedFormat.hasAnimation ? header.pages : 1
+        frames = storedFormat.hasAnimation ? max(1, header.pages - page + 1) : 1
     }
 
     /// The number of pixels of the source per pixel of the file along the side where it is larger; 1 unless the file is
@@ -87,10 +116,11 @@ extension EncodedImage {
     }
 
     /// Returns true if a drawing has a side that exceeds libvips' range. libvips reports 1 for such a side.
-    fileprivate func isBeyondMeasure(_ header: Image) -> Bool {
+    fileprivate func isBeyondMeasure(_ header: Image, _ page: Int) -> Bool {
         // A drawing that cannot be opened at this scale is judged by its pixels.
         guard format == .svg || format == .pdf, header.width == 1 || header.height == 1,
-            let small = try? open(["scale": 0.001])
+            let small = try? open(
+                format == .pdf ? ["scale": 0.001, "page": .int(page - 1)] : ["scale": 0.001])
         else { return false }
         return small.width > header.width || small.height > header.height
     }
@@ -109,6 +139,9 @@ extension ImageFormat {
             case .jxl: .jxl
             case .svg: .svg
             case .pdf: .pdf
+            case .jp2: .jp2
+            case .bmp: .bmp
+            case .ico: .ico
             }
     }
 }

@@ -311,6 +311,8 @@ extension ImageEvent {
         public let alpha: Bool
         /// The embedded ICC profile.
         public let profile: Profile?
+        /// The video that a frame is from.
+        public let video: Video?
         /// True if the file is truncated.
         public let truncated: Bool?
         /// The metadata of the camera.
@@ -327,6 +329,14 @@ extension ImageEvent {
         public let phash: String?
         /// The faces in the source, if they were asked for.
         public let faces: [Face]?
+
+        /// Facts about a video.
+        public struct Video: Sendable, Equatable, Decodable {
+            /// The codec, such as `h264`.
+            public let codec: String
+            /// The duration in milliseconds.
+            public let duration: Int?
+        }
 
         /// An ICC profile.
         public struct Profile: Sendable, Equatable, Decodable {

@@ -234,6 +234,30 @@ extension ImageJob {
             Self(["video": source.rawValue, "seconds": .number(seconds)])
         }
 
+        /// Frames of a video at equal distances, in rows.
+        /// - Parameter width: The width of each in pixels.
+        public static func contactSheet(
+            ofVideo source: Self, columns: Int = 4, rows: Int = 4, width: Int = 320
+        ) -> Self {
+            let sheet: [String: JSONValue?] = [
+                "columns": .number(Double(columns)), "rows": .number(Double(rows)), "width": .number(Double(width)),
+            ]
+            return Self(["video": source.rawValue, "contactSheet": JSONValue(members: sheet)])
+        }
+
+        /// An animation of frames of a video at equal distances.
+        /// - Parameters:
+        ///   - duration: The duration of the animation in seconds.
+        ///   - width: The width in pixels.
+        public static func preview(
+            ofVideo source: Self, frames: Int = 10, duration: Double = 3, width: Int = 320
+        ) -> Self {
+            let preview: [String: JSONValue?] = [
+                "frames": .number(Double(frames)), "duration": .number(duration), "width": .number(Double(width)),
+            ]
+            return Self(["video": source.rawValue, "preview": JSONValue(members: preview)])
+        }
+
         private init(_ members: [String: JSONValue?]) { rawValue = JSONValue(members: members) }
     }
 }

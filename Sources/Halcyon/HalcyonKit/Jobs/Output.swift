@@ -65,6 +65,8 @@ extension ImageJob {
         public var stripMetadata: Bool?
         /// True keeps the colors and the ICC profile of the source.
         public var keepProfile: Bool?
+        /// The page of a PDF or TIFF, or the first frame of an animation, from 1.
+        public var page: Int?
         /// The maximum number of frames of an animation.
         public var frames: Int?
         /// The damage to a source that is tolerated; nil for the worker's setting.
@@ -118,7 +120,7 @@ extension ImageJob {
 
     /// The damage to a source that is tolerated.
     public enum Tolerance: String, Sendable, Codable, CaseIterable {
-        /// `strict` accepts none; `truncated` accepts a JPEG, PNG or GIF that ends too early.
+        /// `strict` accepts none; `truncated` accepts a JPEG, PNG, GIF or BMP that ends too early.
         case strict, truncated
     }
 

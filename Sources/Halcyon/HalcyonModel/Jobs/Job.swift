@@ -327,7 +327,7 @@ public struct CachePolicy: Hashable, Sendable {
 public enum Tolerance: String, CaseIterable, Codable, Sendable {
     /// Damage is an error.
     case strict
-    /// The available part of a truncated JPEG, PNG or GIF is rendered.
+    /// The available part of a truncated JPEG, PNG, GIF or BMP is rendered.
     case truncated
 }
 

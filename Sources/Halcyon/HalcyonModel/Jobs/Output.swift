@@ -1,6 +1,6 @@
 /// An image file format, by its name in jobs and events.
 public enum ImageFormat: String, CaseIterable, Codable, Sendable {
-    case jpeg, png, webp, avif, gif, tiff, jxl, heic, svg, pdf
+    case jpeg, png, webp, avif, gif, tiff, jxl, heic, svg, pdf, jp2, bmp, ico
     /// The facts about a source that a variant with ``Variant/info`` reports. No source has this format.
     case json
 
@@ -11,6 +11,7 @@ public enum ImageFormat: String, CaseIterable, Codable, Sendable {
     public var mediaType: String {
         switch self {
         case .svg: "image/svg+xml"
+        case .ico: "image/vnd.microsoft.icon"
         case .pdf, .json: "application/\(rawValue)"
         default: "image/\(rawValue)"
         }
@@ -24,6 +25,9 @@ public enum ImageFormat: String, CaseIterable, Codable, Sendable {
 
     /// True if the format supports animations.
     public var hasAnimation: Bool { self == .gif || self == .webp }
+
+    /// True if a page or a frame of the format can be selected.
+    public var hasPages: Bool { hasAnimation || self == .pdf || self == .tiff }
 }
 
 /// The encoding options of an output.
@@ -149,6 +153,8 @@ public struct Quantization: Hashable, Codable, Sendable {
 
 /// An output of a job: its sizing, processing steps and encoding.
 public struct Variant: Hashable, Codable, Sendable {
+    /// The page of a PDF or TIFF, or the first frame of an animation, from 1.
+    public var page: Int
     /// The geometry of the output.
     public var sizing: Sizing
     /// The interpolation used for resizing.
@@ -168,7 +174,7 @@ public struct Variant: Hashable, Codable, Sendable {
     /// The analyses of the output that the job requests.
     public var findings: Set<AnalysisKind>
     /// The facts about the source that are reported instead of rendering an image; nil to render. With facts, the other
-    /// properties have their defaults, except ``tolerance`` and ``findings``.
+    /// properties have their defaults, except ``page``, ``tolerance`` and ``findings``.
     public var info: InfoOptions?
     /// The name and version of the detector, which are part of the key of variants that need it.
     public var detector = Self.standardDetector
@@ -183,8 +189,9 @@ public struct Variant: Hashable, Codable, Sendable {
         sizing: Sizing, interpolationQuality: InterpolationQuality = .default, linearLight: Bool = false,
         background: CSSColor = .transparent, before: [Processor] = [], processors: [Processor] = [],
         tolerance: Tolerance? = nil, output: OutputOptions = OutputOptions(),
-        findings: Set<AnalysisKind> = [], info: InfoOptions? = nil
+        findings: Set<AnalysisKind> = [], info: InfoOptions? = nil, page: Int = 1
     ) {
+        self.page = page
         self.sizing = sizing
         self.interpolationQuality = interpolationQuality
         self.linearLight = linearLight

@@ -19,6 +19,7 @@ extension Variant {
     public var canonicalText: String {
         var text = "halcyon-variant/1\n"
         text.reserveCapacity(128)
+        if page > 1 { text += "page=\(page)\n" }
         for processor in before { text.append(processor, as: "before") }
         text.append(crop: sizing.cropRect)
         if let trim = sizing.trim { text.append(trim) }

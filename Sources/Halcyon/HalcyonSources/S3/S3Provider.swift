@@ -31,9 +31,17 @@ struct S3Provider: SourceProvider {
     /// Fetches an object.
     /// - Throws: ``JobError``; `CancellationError`.
     func fetch(_ object: S3Source, ifNoneMatch known: Validators?) async throws -> FetchResponse {
-        let response = try await get(object, unless: known?.etag)
+        try await fetch(object, ifNoneMatch: known, range: nil)
+    }
+
+    /// Fetches an object, or a part of it. The status of a part is 206.
+    /// - Throws: ``JobError``; `CancellationError`.
+    func fetch(
+        _ object: S3Source, ifNoneMatch known: Validators?, range: Range<Int>?
+    ) async throws -> FetchResponse {
+        let response = try await get(object, unless: known?.etag, range)
         switch response.status {
-        case 200: return .loaded(LoadedSource(response))
+        case 200, 206: return .loaded(LoadedSource(response))
         case 304 where known?.etag != nil:
             return .notModified(.init(headers: response.headers, completedAt: Timestamp.now.seconds))
         default: throw JobError(store: response, object.text)
@@ -64,11 +72,12 @@ struct S3Provider: SourceProvider {
     /// The maximum size of a list of 1000 objects, in bytes. Encoded keys have 3 KiB at most.
     private static let longestPage = 8 << 20
 
-    private func get(_ object: S3Source, unless etag: String?) async throws -> HTTPResponse {
+    private func get(_ object: S3Source, unless etag: String?, _ range: Range<Int>?) async throws -> HTTPResponse {
         try await web.download(
             try options.url(of: object), isTrusted: options.endpoint != nil, unlike: Validators(etag: etag),
             continuing: .ifMatch
         ) { request in
+            if let range { request.ask(for: range) }
             options.sign(&request)
         }
     }

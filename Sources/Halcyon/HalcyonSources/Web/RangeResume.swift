@@ -71,7 +71,7 @@ struct RangeResume {
     }
 
     /// Parses a range such as `bytes 100-199/200`. The total may be `*` for unknown.
-    private static func range(_ text: String) -> (first: Int, last: Int, total: Int?)? {
+    static func range(_ text: String) -> (first: Int, last: Int, total: Int?)? {
         let parts = text.split { " -/".contains($0) }
         guard parts.count == 4, parts[0].lowercased() == "bytes", let first = Int(parts[1]), let last = Int(parts[2]),
             first <= last

@@ -38,6 +38,16 @@ struct WebProvider: SourceProvider {
     /// Fetches an image.
     /// - Throws: ``JobError``; `CancellationError`.
     func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse {
+        try await fetch(reference, ifNoneMatch: known, range: nil)
+    }
+
+    /// Fetches an image, or a part of a file.
+    /// - Parameter range: The part; nil for everything. An origin without ranges answers with everything. The status of
+    ///   a part is 206.
+    /// - Throws: ``JobError``; `CancellationError`.
+    func fetch(
+        _ reference: Reference, ifNoneMatch known: Validators?, range: Range<Int>?
+    ) async throws -> FetchResponse {
         let known = known ?? Validators()
         var (reference, redirects) = (reference, RedirectLimits())
         for _ in 0...options.maximumRedirects {
@@ -47,6 +57,7 @@ struct WebProvider: SourceProvider {
             let condition = known.resource == resource ? known : Validators()
             let response = try await download(reference.url, unlike: condition) { request in
                 request.add(reference.headers)
+                if let range { request.ask(for: range) }
                 identify(&request, to: reference.url)
             }
             guard response.status != 304, let target = response.redirectURL else {
@@ -85,7 +96,8 @@ struct WebProvider: SourceProvider {
     ) throws(JobError) -> FetchResponse {
         switch response.status {
         // 203 means that a proxy changed the response, such as the size of the image.
-        case 200, 203:
+        // 206 is the answer to a request for a part.
+        case 200, 203, 206:
             var loaded = LoadedSource(response)
             loaded.headers = fields
             return .loaded(loaded)
@@ -140,6 +152,12 @@ extension WebProvider.Reference {
 }
 
 extension HTTPRequest {
+    /// Requests a part of a file (RFC 9110, section 14.2). A part of a compressed response could not be decoded.
+    mutating func ask(for range: Range<Int>) {
+        headers["Range"] = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+        acceptsCompression = false
+    }
+
     fileprivate mutating func add(_ fields: RequestHeaders) {
         for field in fields.fields { headers[field.name] = field.value }
     }

@@ -227,7 +227,7 @@ extension ResultMetadata {
                 status: source.status, etag: source.validators.etag,
                 bytes: found.original?.bytes ?? source.body.count,
                 format: rendering.sourceFormat,
-                width: rendering.sourceSize.width, height: rendering.sourceSize.height,
+                width: image.sourceSize.width, height: image.sourceSize.height,
                 isTruncated: rendering.sourceIsTruncated),
             isPrivate: source.headers.isPrivate)
     }

@@ -61,6 +61,16 @@ def video(source: Source, seconds: float = 0) -> Source:
     return {"video": source, "seconds": seconds}
 
 
+def video_sheet(source: Source, columns: int = 4, rows: int = 4, width: int = 320) -> Source:
+    """Frames of a video in rows, at equal distances. The width is that of each in pixels."""
+    return {"video": source, "contactSheet": {"columns": columns, "rows": rows, "width": width}}
+
+
+def video_preview(source: Source, frames: int = 10, duration: float = 3, width: int = 320) -> Source:
+    """An animation of frames of a video at equal distances. The duration is in seconds, the width in pixels."""
+    return {"video": source, "preview": {"frames": frames, "duration": duration, "width": width}}
+
+
 def put(url: str | Mapping[str, str]) -> Mapping[str, JSON]:
     """Delivery by upload: to a URL, to a template with placeholders such as `{variant}.{format}`, or to a URL for each variant by its name."""
     return {"put": url}
@@ -180,6 +190,7 @@ class _Picture:
     progressive: bool | None = None
     strip_metadata: bool | None = None
     keep_profile: bool | None = None
+    page: int | None = None
     frames: int | None = None
     tolerance: Literal["strict", "truncated"] | None = None
     blurhash: bool | None = None

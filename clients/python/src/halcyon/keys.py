@@ -76,6 +76,19 @@ def _fields(job: JobLike, preset: TemplateLike | None) -> dict[str, Any]:
 # The source
 
 
+def _frames(video: _Fields) -> str:
+    def members(name: str, **defaults: float) -> _Fields:
+        return defaults | {member: value for member, value in video[name].items() if value is not None}
+
+    if video.get("contactSheet") is not None:
+        sheet = members("contactSheet", columns=4, rows=4, width=320)
+        return f"sheet {int(sheet['columns'])}x{int(sheet['rows'])} {int(sheet['width'])}"
+    if video.get("preview") is not None:
+        preview = members("preview", frames=10, duration=3, width=320)
+        return f"preview {int(preview['frames'])} {text(preview['duration'])} {int(preview['width'])}"
+    return text(video.get("seconds") or 0)
+
+
 def _source(value: Any) -> str:
     if isinstance(value, Mapping):
         if "initials" in value:
@@ -85,7 +98,7 @@ def _source(value: Any) -> str:
         if "base64" in value:
             return _data(_base64(value["base64"]), value.get("cacheKey"))
         if "video" in value:
-            return f"video:{text(value.get('seconds') or 0)} {_source(value['video'])}"
+            return f"video:{_frames(value)} {_source(value['video'])}"
         ((name, parameters),) = value.items()
         return f"custom:{name} {_compact(parameters)}"
     scheme, _, rest = value.partition(":")
@@ -254,9 +267,12 @@ def _variant(fields: _Fields) -> str:
     info = fields.get("info", False)
     if info is not False:
         # Facts about the source depend on no other fields.
-        fields = {name: value for name, value in fields.items() if name == "tolerance" or name in _FINDINGS}
+        fields = {name: value for name, value in fields.items() if name in ("page", "tolerance") or name in _FINDINGS}
     scale = rounded(fields.get("screenScale", 1))
-    lines = ["halcyon-variant/1", *("before=" + _processor(step, scale) for step in fields.get("before", []))]
+    lines = ["halcyon-variant/1"]
+    if fields.get("page", 1) != 1:
+        lines.append(f"page={int(fields['page'])}")
+    lines += ["before=" + _processor(step, scale) for step in fields.get("before", [])]
     rect = fields.get("cropRect", {"x": 0, "y": 0, "width": 1, "height": 1})
     sides = [exact(rect[side]) for side in ("x", "y", "width", "height")]
     pixels = rect.get("unit") == "pixels"

@@ -103,6 +103,8 @@ extension Format {
         case .jxl: "libjxl"
         case .svg: "librsvg"
         case .pdf: "poppler"
+        case .jp2: "OpenJPEG"
+        case .bmp, .ico: "any configuration"
         }
     }
 }

@@ -421,7 +421,7 @@ public final class AsyncHalcyon {
     private static final List<String> RENDER_PARAMETERS = List.of(
         "source", "fallback", "width", "height", "screenScale", "contentMode", "scaleOptions", "position", "cropRect", "trim", "gravity",
         "sizeForDisplay", "sizer", "upscale", "interpolationQuality", "linearLight", "background", "before", "processors", "format", "quality",
-        "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "frames", "maximumBytes", "allowResize", "nearLossless",
+        "lossless", "effort", "progressive", "stripMetadata", "keepProfile", "page", "frames", "maximumBytes", "allowResize", "nearLossless",
         "chromaSubsampling", "bitDepth", "quantize", "profile", "tolerance", "maxAge", "cache", "tenant", "tags", "priority");
 
     static Target renderTarget(Job job) {
@@ -433,7 +433,7 @@ public final class AsyncHalcyon {
     }
 
     private static final List<String> INFO_PARAMETERS = List.of(
-        "source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces", "tolerance", "maxAge", "cache", "tenant", "tags",
+        "source", "location", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces", "page", "tolerance", "maxAge", "cache", "tenant", "tags",
         "priority");
 
     static Target infoTarget(Job job) {

@@ -225,6 +225,11 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         return with("keepProfile", keeps);
     }
 
+    /** The page of a PDF or TIFF, or the first frame of an animation, from 1. */
+    public final T page(int page) {
+        return with("page", page);
+    }
+
     /** The maximum number of frames of an animation. */
     public final T frames(int frames) {
         return with("frames", frames);
@@ -332,7 +337,7 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         }
     }
 
-    /** The damage that is tolerated: none, or a JPEG, PNG or GIF that ends too early. */
+    /** The damage that is tolerated: none, or a JPEG, PNG, GIF or BMP that ends too early. */
     public enum Tolerance implements JsonValue {
         STRICT, TRUNCATED;
 

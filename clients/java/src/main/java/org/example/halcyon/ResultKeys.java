@@ -128,9 +128,25 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         if (source.containsKey("url")) return source.containsKey("cacheKey") ? "url:key=" + source.get("cacheKey") : sourceLine(source.get("url"));
         if (source.containsKey("base64"))
             return source.containsKey("cacheKey") ? "data:key=" + source.get("cacheKey") : hashLine(base64((String) source.get("base64")));
-        if (source.containsKey("video")) return "video:" + Numbers.text(number(source, "seconds", 0)) + " " + sourceLine(source.get("video"));
+        if (source.containsKey("video")) return "video:" + frames(source) + " " + sourceLine(source.get("video"));
         Rule custom = Rule.of(value);
         return "custom:" + custom.name + " " + compact(custom.parameters);
+    }
+
+    private static String frames(Map<String, Object> video) {
+        if (video.get("contactSheet") != null) {
+            Map<String, Object> sheet = object(video.get("contactSheet"));
+            return "sheet " + whole(sheet, "columns", 4) + "x" + whole(sheet, "rows", 4) + " " + whole(sheet, "width", 320);
+        }
+        if (video.get("preview") != null) {
+            Map<String, Object> preview = object(video.get("preview"));
+            return "preview " + whole(preview, "frames", 10) + " " + Numbers.text(number(preview, "duration", 3)) + " " + whole(preview, "width", 320);
+        }
+        return Numbers.text(number(video, "seconds", 0));
+    }
+
+    private static String whole(Map<String, Object> object, String name, double standard) {
+        return Numbers.whole(number(object, name, standard));
     }
 
     private static String urlLine(String url) {
@@ -338,7 +354,7 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
     }
 
     /** The fields of an output on which facts about the source depend. */
-    private static final Set<String> FACTS = Set.of("tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces");
+    private static final Set<String> FACTS = Set.of("page", "tolerance", "blurhash", "dominantColor", "palette", "thumbhash", "phash", "faces");
 
     private static String variantText(Map<String, Object> fields) {
         List<String> lines = new ArrayList<>(List.of("halcyon-variant/1"));
@@ -348,6 +364,7 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         if (hasInfo) output.keySet().retainAll(FACTS);
         double scale = Numbers.rounded(number(output, "screenScale", 1));
         String crop = crop(output), trim = trim(output), gravity = gravity(output, crop != null || trim != null), goal = goal(output);
+        if (number(output, "page", 1) != 1) addWhole(lines, output, "page");
         for (Object step : list(output, "before")) lines.add("before=" + processor(step, scale));
         if (crop != null) lines.add("crop=" + crop);
         if (trim != null) lines.add("trim=" + trim);

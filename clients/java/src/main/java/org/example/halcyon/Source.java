@@ -40,4 +40,14 @@ public record Source(Object json) implements JsonValue {
     public static Source videoFrame(Source video, double seconds) {
         return new Source(Json.object("video", video, "seconds", seconds));
     }
+
+    /** Frames of a video at equal distances, in rows. The width is that of each in pixels. */
+    public static Source videoContactSheet(Source video, int columns, int rows, int width) {
+        return new Source(Json.object("video", video, "contactSheet", Json.object("columns", columns, "rows", rows, "width", width)));
+    }
+
+    /** An animation of frames of a video at equal distances. The duration is in seconds, the width in pixels. */
+    public static Source videoPreview(Source video, int frames, double duration, int width) {
+        return new Source(Json.object("video", video, "preview", Json.object("frames", frames, "duration", duration, "width", width)));
+    }
 }
