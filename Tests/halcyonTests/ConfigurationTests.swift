@@ -233,9 +233,9 @@ import Testing
 
     @Test func validatesArchiveCopies() async throws {
         let name = "HALCYON_SOURCES_ARCHIVE_"
-        let good = ["\(name)MINIMUM_PIXELS": "8000000", "\(name)REDIS_BYTES": "16M", "\(name)RETENTION": "30d"]
+        let good = ["\(name)MINIMUM_PIXELS": "8000000", "\(name)REDIS_BYTES": "16MiB", "\(name)RETENTION": "30d"]
         let run = try await Executable.run(["config"], environment: good).expect(0)
-        for text in ["8000000", "3000000", "16 MiB", "30d"] { #expect(run.output.contains(text), "\(text)") }
+        for text in ["8000000", "3000000", "16MiB", "30d"] { #expect(run.output.contains(text), "\(text)") }
         for (wrong, words) in [
             (["\(name)MINIMUM_PIXELS": "3000000"], "sources.archive.pixels: expected less than"),
             (
@@ -245,7 +245,7 @@ import Testing
             (["\(name)MINIMUM_PIXELS": "-1"], "sources.archive.minimumPixels"),
             (["\(name)MINIMUM_PIXELS": "1000000001"], "sources.archive.minimumPixels"),
             (["\(name)PIXELS": "9999"], "sources.archive.pixels"),
-            (["\(name)REDIS_BYTES": "1G"], "sources.archive.redisBytes"),
+            (["\(name)REDIS_BYTES": "1GiB"], "sources.archive.redisBytes"),
             (["\(name)RETENTION": "soon"], "sources.archive.retention"),
         ] {
             let run = try await Executable.run(["config"], environment: wrong).expect(2)
