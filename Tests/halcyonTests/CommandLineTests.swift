@@ -65,7 +65,10 @@ import Testing
                 "submit https://example.org/ --gravity middle",
                 "--gravity: expected center, attention, entropy, faces, objects, or a point"
             ),
-            ("submit https://example.org/ --gravity 0.5", "--gravity: expected center, attention, entropy, faces, objects, or a point"),
+            (
+                "submit https://example.org/ --gravity 0.5",
+                "--gravity: expected center, attention, entropy, faces, objects, or a point"
+            ),
             ("submit https://example.org/ --gravity 0.5,2", "--gravity: y: expected 0.0 to 1.0, found 2.0"),
             ("submit https://example.org/ --background whit", "--background: expected a CSS color such as white"),
             ("submit https://example.org/ --upscale --no-upscale", "--upscale and --no-upscale contradict each other"),
