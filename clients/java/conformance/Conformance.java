@@ -458,7 +458,7 @@ final class Conformance {
         // The gateway no longer has the result.
         Event.Variant lost = new Event.Variant(
             NO_KEY, null, variant.width(), variant.height(), variant.format(), variant.bytes(), variant.sha256(), 0, null, null, null, List.of(), null,
-            null, Map.of(), null, null, variant.url(), null, null);
+            null, List.of(), Map.of(), null, null, variant.url(), null, null);
         equal(verify(lost, HALCYON.imageData(lost)), 62);
     }
 

@@ -234,8 +234,7 @@ extension ImageJob {
             entropy = Self(rawValue: "entropy")
         /// The part with faces, or with all things that the detector finds; without any, the part that draws the eye.
         public static let faces = Self(rawValue: "faces"), objects = Self(rawValue: "objects")
-        /// The part with what the detector finds with at least this confidence, 0 to 1.
-        /// - Parameter fallback: The gravity if there is none.
+        /// The part with what the detector finds with at least this confidence, 0 to 1, or else that of `fallback`.
         public static func detect(
             _ kind: DetectionKind, confidence: Double = 0.5, fallback: Gravity = .attention
         ) -> Self {

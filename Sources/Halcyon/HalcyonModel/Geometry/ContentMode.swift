@@ -149,8 +149,8 @@ public struct DetectedBox: Hashable, Codable, Sendable {
             confidence: confidence)
     }
 
-    /// Returns the pixels that the box touches in a picture of `size`; nil if it lies outside.
-    /// - Parameter margin: The share of the longer side by which the box grows to each side.
+    /// Returns the pixels that the box touches in a picture of `size`, grown to each side by `margin` as a share of its
+    /// longer side; nil if it lies outside.
     public func pixels(in size: PixelSize, margin: Double = 0) -> PixelRect? {
         let (wide, high) = (width * Double(size.width), height * Double(size.height))
         let more = max(wide, high) * margin
