@@ -81,7 +81,7 @@ import Testing
             ("submit https://example.org/ --frames 0", "--frames: expected 1 to 65535, found 0"),
             ("submit initials:ABCD", "source: expected 1 to 3 initials without spaces"),
             (
-                "key https://example.org/ --set images.formats=bmp",
+                "key https://example.org/ --set images.formats=xcf",
                 "images.formats: expected a list, each one of jpeg, png"
             ),
             (
