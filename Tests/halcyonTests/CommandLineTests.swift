@@ -88,7 +88,7 @@ import Testing
             ),
             ("submit initials:ABCD", "source: expected 1 to 3 initials without spaces"),
             (
-                "key https://example.org/ --set images.formats=bmp",
+                "key https://example.org/ --set images.formats=xcf",
                 "images.formats: expected a list, each one of jpeg, png"
             ),
             (

@@ -170,7 +170,7 @@ import Testing
         ("gateway.cacheTags=etag", "gateway.cacheTags: expected a list, each one of cache-tag, surrogate-key, xkey"),
         ("gateway.cacheTagBytes=100", "gateway.cacheTagBytes: expected a byte size"),
         ("gateway.cacheTagBytes=17KiB", "gateway.cacheTagBytes: expected a byte size"),
-        ("gateway.formats=bmp", "gateway.formats: expected a list, each one of"),
+        ("gateway.formats=xcf", "gateway.formats: expected a list, each one of"),
     ])
     func rejectsInvalidSettings(setting: String, message: String) async throws {
         let run = try await Executable.run(["config", "--set", setting]).expect(2)
