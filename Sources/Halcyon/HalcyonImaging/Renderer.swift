@@ -57,11 +57,11 @@ public struct Renderer: Sendable {
 
     /// Renders a plan on the calling thread.
     ///
-    /// - Parameter faces: The faces in the upright source; nil if they have not been looked for, which fails variants
-    ///   that need them.
+    /// - Parameter faces: The faces in the upright source by page; none for a page where they have not been looked for,
+    ///   which fails its variants that need them.
     /// - Throws: ``JobError`` or `CancellationError`, like ``render(_:_:assets:_:)``.
     public func render(
-        _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], faces: [DetectedBox]? = nil,
+        _ plan: RenderPlan, assets: [Source: [UInt8]] = [:], faces: [Int: [DetectedBox]] = [:],
         _ cancellation: Cancellation? = nil
     ) throws -> RenderResult {
         let source = plan.source
@@ -75,7 +75,8 @@ public struct Renderer: Sendable {
             for index in outputs {
                 do {
                     images[index] = try image(
-                        plan.outputs[index], of: plan.sources[index], from: decoded, assets, faces, &progress)
+                        plan.outputs[index], of: plan.sources[index], from: decoded, assets,
+                        faces[plan.sources[index].page], &progress)
                 } catch let failure as JobError {
                     throw failure.forVariant(index)
                 }

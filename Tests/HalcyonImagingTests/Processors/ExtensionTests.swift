@@ -105,7 +105,7 @@ import Vips
         for name in Processor.names {
             #expect(throws: ExtensionError.self) { try Extensions(processors: [Invert(name: name)]) }
         }
-        #expect(Processor.names.count == 23)
+        #expect(Processor.names.count == 25)
     }
 
     @Test func validatesParametersBeforeLoading() throws {

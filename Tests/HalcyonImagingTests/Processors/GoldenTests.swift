@@ -79,8 +79,10 @@ import Vips
 
     @Test func everyProcessorHasSeveralInputs() {
         let names = Set(GoldenCase.all.flatMap { $0.processors.map(\.name) })
-        #expect(names == Processor.names)
-        for name in Processor.names {
+        // Faces have to be found first: scripts/reference-images compares them with a second implementation.
+        let expected = Processor.names.subtracting(["blurFaces", "pixelateFaces"])
+        #expect(names == expected)
+        for name in expected {
             let cases = GoldenCase.all.filter { $0.processors.contains { $0.name == name } }
             #expect(cases.count >= 2 && Set(cases.map(\.input.rawValue)).count >= 2, "\(name)")
         }

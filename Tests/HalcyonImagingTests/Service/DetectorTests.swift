@@ -104,6 +104,20 @@ import Vips
         }
     }
 
+    /// The confidence is the number of pictures that the detector has seen.
+    @Test func eachPageIsSearchedOnce() async throws {
+        let source = AnimatedGIF.repeating(try await TestImages.noise(.gif, width: 60, height: 40), frames: 3)
+        let variants = [2, 1, 2].map { page in
+            Variant(
+                sizing: Sizing(goal: .original), output: OutputOptions(format: .png, frames: 1), findings: [.faces],
+                page: page)
+        }
+        try await Self.with(Self.command("count")) { fixture in
+            let images = try await fixture.render(source, variants)
+            #expect(images.map { $0.faces?.first?.confidence } == [0.02, 0.01, 0.02])
+        }
+    }
+
     @Test func picturesAreReducedAndUpright() async throws {
         // The detector checks the size and the number of samples.
         let source = try await blocking { [pixels = [UInt8](repeating: 90, count: 1800 * 600 * 3)] in

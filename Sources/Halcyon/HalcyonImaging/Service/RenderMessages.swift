@@ -13,8 +13,8 @@ struct RenderRequest: Codable {
     private var archive: ArchiveOptions?
     /// The sources of the assets, in the order of their bytes after the source.
     private var assets: [Source]
-    /// The faces in the upright source; nil if they have not been looked for.
-    var faces: [DetectedBox]?
+    /// The faces in the upright source by page; none for a page where they have not been looked for.
+    var faces: [Int: [DetectedBox]]
     /// The names of the formats that may be read.
     var formats: Set<String>
     /// The folder of the fonts; nil for none.

@@ -158,15 +158,26 @@ public struct RenderService: Sendable {
     private func detecting(
         _ order: RenderTask.Input, _ reservation: MemoryReservation
     ) throws -> RenderTask.Input {
-        let kinds = DetectionKind.allCases.filter { kind in order.variants.contains { $0.detections.contains(kind) } }
-        guard !kinds.isEmpty else { return order }
-        let needy = order.variants.firstIndex(where: \.requiresFaces)
+        var order = order
+        for page in Set(order.variants.filter { !$0.detections.isEmpty }.map(\.page)).sorted() {
+            try detect(on: page, for: &order, reservation)
+        }
+        return order
+    }
+
+    /// Detects what the variants of a page need.
+    private func detect(
+        on page: Int, for order: inout RenderTask.Input, _ reservation: MemoryReservation
+    ) throws {
+        let places = order.variants.indices.filter { order.variants[$0].page == page }
+        let kinds = Set(places.flatMap { order.variants[$0].detections })
+        let needy = places.first { order.variants[$0].requiresFaces }
         var found: [DetectionKind: [DetectedBox]] = [:]
         var size = PixelSize(width: 1, height: 1)
         if let detector {
             let picture: DetectorPicture
-            (picture, size) = try self.picture(of: order, detector, reservation)
-            for kind in kinds {
+            (picture, size) = try self.picture(of: order, page, detector, reservation)
+            for kind in DetectionKind.allCases where kinds.contains(kind) {
                 do {
                     found[kind] = try detector.find(kind, in: picture, reservation)
                 } catch let failure as DetectorFailure {
@@ -179,22 +190,21 @@ public struct RenderService: Sendable {
             let reason = detector == nil ? "no detector is configured; set images.detector" : "the detector finds none"
             throw JobError(.internal, "faces cannot be detected: \(reason)", isRetryable: false).forVariant(needy)
         }
-        var order = order
-        order.faces = found[.faces]
-        for (index, variant) in order.variants.enumerated() {
-            guard case .detected(let wanted) = variant.sizing.gravity else { continue }
+        order.faces[page] = found[.faces]
+        for index in places {
+            let sizing = order.variants[index].sizing
+            guard case .detected(let wanted) = sizing.gravity else { continue }
             do throws(JobError) {
-                order.variants[index].sizing = try variant.sizing.resolved(found[wanted.kind] ?? [], of: size)
+                order.variants[index].sizing = try sizing.resolved(found[wanted.kind] ?? [], of: size)
             } catch {
                 throw error.forVariant(index)
             }
         }
-        return order
     }
 
-    /// Returns the picture for the detector, and the size of the upright source.
+    /// Returns the picture of a page for the detector, and the size of the upright source.
     private func picture(
-        of order: RenderTask.Input, _ detector: DetectorPool, _ reservation: MemoryReservation
+        of order: RenderTask.Input, _ page: Int, _ detector: DetectorPool, _ reservation: MemoryReservation
     ) throws -> (DetectorPicture, PixelSize) {
         let side = Double(detector.options.longestSide)
         var variant = Variant(
@@ -202,8 +212,8 @@ public struct RenderService: Sendable {
                 goal: .display(
                     Display(width: side, height: side, contentMode: .scaleAspectFit, scaleOptions: .fitCropsExcess)),
                 upscale: false),
-            tolerance: order.variants.first { !$0.detections.isEmpty }?.tolerance,
-            output: OutputOptions(format: .jpeg, frames: 1))
+            tolerance: order.variants.first { $0.page == page && !$0.detections.isEmpty }?.tolerance,
+            output: OutputOptions(format: .jpeg, frames: 1), page: page)
         variant.isDetectorInput = true
         var input = order
         (input.variants, input.assets) = ([variant], [:])

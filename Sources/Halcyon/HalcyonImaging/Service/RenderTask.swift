@@ -16,8 +16,8 @@ final class RenderTask: Sendable {
         var original: ArchivedOriginal?
         /// The archive copy to make instead of variants.
         var archive: ArchiveOptions?
-        /// The faces in the upright source; nil if they have not been looked for.
-        var faces: [DetectedBox]?
+        /// The faces in the upright source by page; none for a page where they have not been looked for.
+        var faces: [Int: [DetectedBox]] = [:]
 
         /// The size of the files, in bytes.
         var bytes: Int { assets.values.reduce(source.count) { $0 + $1.count } }
