@@ -757,7 +757,7 @@ var fullJob = halcyon.Job{
 		},
 		Format: halcyon.WebP, Quality: 80, Effort: halcyon.Ptr(4), Progressive: true, StripMetadata: halcyon.Ptr(false),
 		KeepProfile: true, MaximumBytes: 50000, AllowResize: true, NearLossless: true, ChromaSubsampling: "4:4:4", BitDepth: 8,
-		Quantize: &halcyon.Quantization{Colors: 16, Dither: halcyon.Ptr(0.5)}, Profile: "srgb", Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
+		Quantize: &halcyon.Quantization{Colors: 16, Dither: halcyon.Ptr(0.5)}, Profile: "srgb", Page: 2, Frames: 1, Tolerance: halcyon.ToleranceTruncated, BlurHash: true, DominantColor: true,
 		Palette: true, ThumbHash: true, PHash: true, Faces: true, Info: &halcyon.InfoOptions{Location: true},
 	},
 	Variants: []halcyon.Output{
