@@ -1,5 +1,4 @@
 import Foundation
-import HalcyonCluster
 import HalcyonCoding
 import HalcyonModel
 import HalcyonWorker
@@ -8,6 +7,9 @@ import Kafka
 import Telemetry
 import TestSupport
 import Testing
+
+@testable import HalcyonCluster
+
 
 /// Batches, with complete workers.
 @Suite(.limitedParallelism) struct BatchTests {
@@ -155,6 +157,18 @@ import Testing
                 let recounts = metrics.value(of: recounted) - before
                 #expect(recounts <= Double(2 * count), "\(recounts)")
             }
+        }
+    }
+
+    @Test func aRecountIsLeftToALaterOne() async throws {
+        try await WorkerFixture.with { cluster in
+            let store = BatchStore(cluster.client, BatchOptions())
+            let batch = Batch(id: "r", created: 0)
+            try await store.beginRecount(of: "r", token: "first")
+            try await store.beginRecount(of: "r", token: "second")
+            #expect(try await store.open(batch, after: "first") == .superseded)
+            #expect(try await store.open(batch, after: "second") == .opened)
+            #expect(try await store.open(batch, after: "second") == .lost)
         }
     }
 

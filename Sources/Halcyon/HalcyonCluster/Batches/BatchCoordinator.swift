@@ -91,7 +91,7 @@ struct BatchCoordinator: Sendable {
             return delivery.acknowledge()
         }
         if entry.first == delivery.record.offset {
-            _ = try await store.open(entry.batch)
+            try await store.open(entry.batch)
         }
         let (batch, isOpened) = try await store.note(entry.batch)
         let isComplete = isOpened && (batch?.created ?? .max) <= entry.batch.created + BatchStore.clockTolerance

@@ -85,11 +85,13 @@ actor BatchRecounter {
         try Task.checkCancellation()
         for batch in requested {
             try await counter.store.note(batch)
-            if try await counter.store.open(batch, after: token) {
+            switch try await counter.store.open(batch, after: token) {
+            case .opened:
                 try await tellCoordinator(of: batch.id)
                 counter.metrics.recounted.add()
-            } else {
-                waiting.insert(batch.id)
+            case .lost: waiting.insert(batch.id)
+            // Two workers that repeat recounts because of each other would never end.
+            case .superseded: break
             }
         }
     }

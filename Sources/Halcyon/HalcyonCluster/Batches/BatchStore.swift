@@ -68,6 +68,16 @@ struct BatchProgress: Sendable {
     let isProgressDue: Bool
 }
 
+/// The end of a recount.
+enum RecountOutcome {
+    /// The batch has all counts.
+    case opened
+    /// Redis has lost the counts since the recount began.
+    case lost
+    /// Another worker has begun a later recount.
+    case superseded
+}
+
 /// The counts of batches in Redis, shared by all workers and gateways.
 ///
 /// They are derived from the topic of events and can be rebuilt from it. Open batches are listed in the sorted set
@@ -134,8 +144,8 @@ public struct BatchStore: Sendable {
 
     /// Records that a batch exists, and lists it.
     /// - Parameter recount: the token of ``beginRecount(of:token:)``, if all its ends were counted again.
-    /// - Returns: false if Redis has lost the counts since the recount began.
-    func open(_ batch: Batch, after recount: String = "") async throws(RedisError) -> Bool {
+    @discardableResult
+    func open(_ batch: Batch, after recount: String = "") async throws(RedisError) -> RecountOutcome {
         let reply = try await redis.run(
             BatchScripts.open, keys: [Self.key(of: batch.id)],
             arguments: [
@@ -143,7 +153,7 @@ public struct BatchStore: Sendable {
                 .integer(Int(2 * retention)),
             ])
         _ = try await redis.send(["ZADD", Self.list, .integer(Int(batch.created)), .string(batch.id)])
-        return reply.integer == 1
+        return reply.integer == 1 ? .opened : reply.integer == 2 ? .superseded : .lost
     }
 
     /// Marks the counts of a batch as incomplete.
@@ -369,11 +379,12 @@ enum BatchScripts {
     /// recount (empty for none), the TTL in milliseconds. After a recount it has an effect only if the hash still has
     /// the token: Redis has not lost the counts meanwhile.
     ///
-    /// Returns 1 if the batch is opened.
+    /// Returns 1 if the batch is opened, 2 if the hash has the token of a later recount, and 0 if it has none.
     static let open = RedisScript(
         """
         local batch = KEYS[1]
-        if ARGV[4] ~= '' and redis.call('HGET', batch, 'recount') ~= ARGV[4] then return 0 end
+        local token = redis.call('HGET', batch, 'recount')
+        if ARGV[4] ~= '' and token ~= ARGV[4] then return token and 2 or 0 end
         redis.call('HSET', batch, 'opened', 1, 'created', ARGV[1])
         redis.call('HDEL', batch, 'recount')
         if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
