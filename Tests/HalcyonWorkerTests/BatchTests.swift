@@ -10,7 +10,6 @@ import Testing
 
 @testable import HalcyonCluster
 
-
 /// Batches, with complete workers.
 @Suite(.limitedParallelism) struct BatchTests {
     private static func job(_ batch: String, _ index: Int?, source: String = "initials:A") -> String {
