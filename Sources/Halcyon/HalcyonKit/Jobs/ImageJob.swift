@@ -235,7 +235,11 @@ extension ImageJob {
         }
 
         /// Frames of a video at equal distances, in rows.
-        /// - Parameter width: The width of each in pixels.
+        /// - Parameters:
+        ///   - source: The video.
+        ///   - columns: The number of frames in a row.
+        ///   - rows: The number of rows.
+        ///   - width: The width of each in pixels.
         public static func contactSheet(
             ofVideo source: Self, columns: Int = 4, rows: Int = 4, width: Int = 320
         ) -> Self {
@@ -247,6 +251,8 @@ extension ImageJob {
 
         /// An animation of frames of a video at equal distances.
         /// - Parameters:
+        ///   - source: The video.
+        ///   - frames: The number of frames.
         ///   - duration: The duration of the animation in seconds.
         ///   - width: The width in pixels.
         public static func preview(
