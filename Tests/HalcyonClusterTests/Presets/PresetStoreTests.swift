@@ -247,6 +247,20 @@ import Testing
         }
     }
 
+    /// A preset may be stored again, or registered, before the others.
+    @Test func presetsMayBeLostAfterAFailureOfRedis() async throws {
+        try await withStore { store, _, server async throws in
+            _ = try await store.put(preset(1))
+            let young = PresetCatalog([], store, restorationTime: .seconds(3600), log: .silent)
+            let old = PresetCatalog([], store, restorationTime: .zero, log: .silent)
+            try await young.reload()
+            #expect(!young.mayLackLostPresets)
+            await server.stop()
+            for catalog in [young, old] { await #expect(throws: RedisError.self) { try await catalog.reload() } }
+            #expect(young.mayLackLostPresets && !old.mayLackLostPresets)
+        }
+    }
+
     @Test func catalogKeepsItsCopiesWhileRedisIsUnavailable() async throws {
         try await withStore { store, _, server async throws in
             _ = try await store.put(preset(1))

@@ -18,6 +18,8 @@ public final class PresetCatalog: Sendable {
     private let restorationTime: Duration
     /// The time since which neither Redis nor this process has a registered preset; nil if one of them has.
     private let emptySince = Lock<ContinuousClock.Instant?>(nil)
+    /// The time of the last load that failed.
+    private let failedAt = Lock<ContinuousClock.Instant?>(nil)
     private let refresher = Refresher()
 
     /// Creates a catalog without registered presets.
@@ -45,9 +47,11 @@ public final class PresetCatalog: Sendable {
     public func isFixed(_ name: String) -> Bool { fixed[name] != nil }
 
     /// True if an unknown preset may be one that Redis has lost, and that other processes are about to store again: Redis
-    /// has none at all, and this process has not known that for long.
+    /// has none at all, and this process has not known that for long, or it was unavailable a short time ago.
     public var mayLackLostPresets: Bool {
-        emptySince.withLock { $0.map { $0.duration(to: .now) < restorationTime } ?? false }
+        [emptySince, failedAt].contains { time in
+            time.withLock { $0.map { $0.duration(to: .now) < restorationTime } ?? false }
+        }
     }
 
     /// Starts loading the presets now and every ten seconds. ``close()`` ends this.
@@ -77,6 +81,7 @@ public final class PresetCatalog: Sendable {
             emptySince.withLock { $0 = entries.isEmpty && lost.isEmpty ? $0 ?? .now : nil }
             return nil
         } catch {
+            failedAt.withLock { $0 = .now }
             return error
         }
     }
