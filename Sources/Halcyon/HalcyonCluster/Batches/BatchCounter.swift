@@ -69,6 +69,11 @@ final class BatchCounter: Sendable {
         }
     }
 
+    /// Tells the coordinator that a batch has all counts.
+    func tellCoordinator(of batch: String) async throws(KafkaError) {
+        try await producer.send(topics.record(of: BatchMessage(batch, .counted)))
+    }
+
     /// Counts ends, and publishes what follows from the counts.
     private func count(_ ends: [BatchEnd], of batch: String) async throws {
         let progress = try await store.count(ends, of: batch, interval: options.progressInterval)
@@ -77,7 +82,7 @@ final class BatchCounter: Sendable {
             let created = ends.map(\.time).min() ?? Timestamp.now.milliseconds
             try await producer.send(topics.record(of: BatchMessage(batch, .open(created: created))))
         }
-        if progress.isDone { try await producer.send(topics.record(of: BatchMessage(batch, .counted))) }
+        if progress.isDone { try await tellCoordinator(of: batch) }
         if progress.isProgressDue {
             let event = BatchEvent(.progress, of: progress.batch, at: Timestamp.now.milliseconds)
             // Progress is best-effort: the completion has the counts.

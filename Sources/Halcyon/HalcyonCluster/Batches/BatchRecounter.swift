@@ -87,18 +87,13 @@ actor BatchRecounter {
             try await counter.store.note(batch)
             switch try await counter.store.open(batch, after: token) {
             case .opened:
-                try await tellCoordinator(of: batch.id)
+                try await counter.tellCoordinator(of: batch.id)
                 counter.metrics.recounted.add()
             case .lost: waiting.insert(batch.id)
             // Two workers that repeat recounts because of each other would never end.
             case .superseded: break
             }
         }
-    }
-
-    /// Tells the coordinator that a batch has all counts.
-    func tellCoordinator(of batch: String) async throws(KafkaError) {
-        try await counter.producer.send(counter.topics.record(of: BatchMessage(batch, .counted)))
     }
 
     /// Counts the ends in all events up to the end of the topic as of the opening of the reader.
@@ -125,7 +120,7 @@ actor BatchRecounter {
 /// Finds batches whose counts are incomplete although no message tells so, because a worker was killed before it
 /// counted a job, or Redis has lost the last second of its writes in a failover. They are counted again.
 struct BatchAudit: Sendable {
-    let store: BatchStore
+    let counter: BatchCounter
     let batches: BatchLog
     let recounter: BatchRecounter
     /// The time without progress after which a batch is counted again. It doubles with each repetition.
@@ -160,7 +155,7 @@ struct BatchAudit: Sendable {
             let id = entry.batch.id
             let (batch, isOpened): (Batch?, Bool)
             do throws(RedisError) {
-                (batch, isOpened) = try await store.state(of: id)
+                (batch, isOpened) = try await counter.store.state(of: id)
             } catch {
                 // While Redis is unavailable, nothing can be counted either.
                 continue
@@ -171,7 +166,7 @@ struct BatchAudit: Sendable {
             if check.isOver {
                 if isOpened, batch?.isDone == true {
                     // The message may be lost, or still on its way. The next check repeats it.
-                    try? await recounter.tellCoordinator(of: id)
+                    try? await counter.tellCoordinator(of: id)
                 } else {
                     await recounter.request(id)
                 }

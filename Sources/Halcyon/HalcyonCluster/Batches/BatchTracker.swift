@@ -69,7 +69,7 @@ public final class BatchTracker: Sendable {
             messageQueue.yield(deliveries)
         }
         let audit = BatchAudit(
-            store: counter.store, batches: batches, recounter: recounter, recountAfter: options.recountAfter)
+            counter: counter, batches: batches, recounter: recounter, recountAfter: options.recountAfter)
         counting = Task { [counter] in await counter.run() }
         tasks = [
             Task { for await deliveries in messages { await coordinator.handle(deliveries) } },

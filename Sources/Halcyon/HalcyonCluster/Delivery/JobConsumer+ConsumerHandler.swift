@@ -21,7 +21,6 @@ extension JobConsumer: ConsumerHandler {
     public func received(_ records: [ConsumedRecord], from consumer: Consumer) {
         guard let partition = records.first?.topicPartition else { return }
         let flows = records.map(flow)
-        let logEnd = consumer.ends(of: [partition])[partition] ?? -1
         let (admitted, skipped, more, start) = state.withLock { state in
             var more: [TopicPartition: Credit] = [:]
             if !state.looksAhead, flows.contains(where: { $0.name != nil }) {
@@ -33,7 +32,8 @@ extension JobConsumer: ConsumerHandler {
             var start: Int64?
             for (record, flow) in zip(records, flows) {
                 let acceptance = state.ledger.receive(
-                    record.offset, bytes: record.bytes, of: partition, logEnd: logEnd)
+                    record.offset, bytes: record.bytes, of: partition,
+                    logEnd: consumer.ends(of: [partition])[partition] ?? -1)
                 start = nil
                 switch acceptance {
                 case .taken(let entry):

@@ -110,9 +110,10 @@ struct OffsetTracker {
     // MARK: Jobs
 
     /// Receives a record.
-    /// - Parameter logEnd: the high watermark of the partition; -1 if it is unknown.
+    /// - Parameter logEnd: the high watermark of the partition; -1 if it is unknown. It is read only if the first
+    ///   record lies below the commit.
     mutating func receive(
-        _ offset: Int64, bytes: Int, of partition: TopicPartition, logEnd: Int64 = -1,
+        _ offset: Int64, bytes: Int, of partition: TopicPartition, logEnd: @autoclosure () -> Int64 = -1,
         at now: ContinuousClock.Instant = .now
     ) -> Acceptance {
         guard let generation = partitions[partition]?.generation,

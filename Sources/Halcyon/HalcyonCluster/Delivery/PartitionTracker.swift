@@ -45,9 +45,10 @@ struct PartitionTracker {
     }
 
     /// Receives a record.
-    /// - Parameter logEnd: the high watermark of the partition; -1 if it is unknown.
+    /// - Parameter logEnd: the high watermark of the partition; -1 if it is unknown. It is read only if the first
+    ///   record lies below the commit.
     mutating func receive(
-        _ offset: Int64, bytes: Int, logEnd: Int64, at now: ContinuousClock.Instant
+        _ offset: Int64, bytes: Int, logEnd: () -> Int64, at now: ContinuousClock.Instant
     ) -> CommittedOffset.Acceptance {
         if isClosing { return .cameBefore }
         if committedOffset == nil { start(at: offset, logEnd: logEnd) }
@@ -69,16 +70,16 @@ struct PartitionTracker {
         if committedOffset == nil {
             // Without a commit, or with one of other records, the first record tells where reading started.
             guard let committed, committed.offset <= offset else { return }
-            start(at: committed.offset, logEnd: offset)
+            start(at: committed.offset, logEnd: { offset })
         }
         committedOffset?.reachEnd(offset)
     }
 
-    private mutating func start(at offset: Int64, logEnd: Int64) {
+    private mutating func start(at offset: Int64, logEnd: () -> Int64) {
         // A log that ends below the committed offset was created again, and the commit is ignored. Otherwise all
         // records below the commit are complete, even if the partition is read from an earlier offset: librdkafka may
         // take offsets that wait for a transaction for missing ones.
-        if let known = committed, known.offset <= max(offset, logEnd) {
+        if let known = committed, known.offset <= offset || known.offset <= logEnd() {
             committedOffset = CommittedOffset(startingAt: max(offset, known.offset), map: map)
             if let last = map?.runs.last { highestEnded = last.upperBound - 1 }
         } else {
