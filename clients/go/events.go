@@ -168,36 +168,55 @@ type Face struct {
 
 // Info has facts about a source (docs/info.md).
 type Info struct {
-	Format        Format         `json:"format"`
-	MediaType     string         `json:"mediaType"`
-	Bytes         int64          `json:"bytes"`
-	Width         int            `json:"width"`  // pixels, after auto-rotation
-	Height        int            `json:"height"` // pixels, after auto-rotation
-	Orientation   int            `json:"orientation"`
-	Frames        int            `json:"frames"`   // of an animation, otherwise 0
-	Duration      int            `json:"duration"` // of an animation, in milliseconds
-	Loop          *int           `json:"loop"`     // how often the animation is played, 0 for ever; nil if it does not say so
-	Pages         int            `json:"pages"`    // of a PDF or TIFF, otherwise 0
-	ColorSpace    string         `json:"colorSpace"`
-	BitsPerSample int            `json:"bitsPerSample"`
-	Alpha         bool           `json:"alpha"`
-	Profile       *Profile       `json:"profile"` // nil without an ICC profile
-	Video         *VideoInfo     `json:"video"`   // nil unless it is a frame of a video
-	Truncated     bool           `json:"truncated"`
-	EXIF          map[string]any `json:"exif"`
-	Location      *Location      `json:"location"` // nil if it is unknown or was not asked for
-	BlurHash      string         `json:"blurhash"`
-	DominantColor string         `json:"dominantColor"`
-	Palette       []string       `json:"palette"`
-	ThumbHash     []byte         `json:"thumbhash"`
-	PHash         string         `json:"phash"`
-	Faces         []Face         `json:"faces"` // the most confident first, if they were asked for
+	Format        Format     `json:"format"`
+	MediaType     string     `json:"mediaType"`
+	Bytes         int64      `json:"bytes"`
+	Width         int        `json:"width"`  // pixels, after auto-rotation
+	Height        int        `json:"height"` // pixels, after auto-rotation
+	Orientation   int        `json:"orientation"`
+	Frames        int        `json:"frames"`   // of an animation, otherwise 0
+	Duration      int        `json:"duration"` // of an animation, in milliseconds
+	Loop          *int       `json:"loop"`     // how often the animation is played, 0 for ever; nil if it does not say so
+	Pages         int        `json:"pages"`    // of a PDF or TIFF, otherwise 0
+	ColorSpace    string     `json:"colorSpace"`
+	BitsPerSample int        `json:"bitsPerSample"`
+	Alpha         bool       `json:"alpha"`
+	Profile       *Profile   `json:"profile"` // nil without an ICC profile
+	Video         *VideoInfo `json:"video"`   // nil unless it is a frame of a video
+	Truncated     bool       `json:"truncated"`
+	EXIF          *EXIF      `json:"exif"`     // nil without metadata of a camera
+	Location      *Location  `json:"location"` // nil if it is unknown or was not asked for
+	BlurHash      string     `json:"blurhash"`
+	DominantColor string     `json:"dominantColor"`
+	Palette       []string   `json:"palette"`
+	ThumbHash     []byte     `json:"thumbhash"`
+	PHash         string     `json:"phash"`
+	Faces         []Face     `json:"faces"` // the most confident first, if they were asked for
 }
 
 // VideoInfo has facts about the video that a frame is from.
 type VideoInfo struct {
 	Codec    string `json:"codec"`
-	Duration int64  `json:"duration"` // milliseconds
+	Duration int64  `json:"duration"` // of the whole video, in milliseconds, or 0 if it is unknown
+}
+
+// EXIF is the metadata of a camera. What it has not stored has the zero value.
+type EXIF struct {
+	Make                  string   `json:"make"`
+	Model                 string   `json:"model"`
+	LensMake              string   `json:"lensMake"`
+	LensModel             string   `json:"lensModel"`
+	Software              string   `json:"software"`
+	Artist                string   `json:"artist"`
+	Copyright             string   `json:"copyright"`
+	DateTimeOriginal      string   `json:"dateTimeOriginal"` // local, with the offset if known: 2026-05-01T12:34:56+02:00
+	ExposureTime          float64  `json:"exposureTime"`     // seconds
+	FNumber               float64  `json:"fNumber"`
+	ISO                   float64  `json:"iso"`
+	ExposureBias          *float64 `json:"exposureBias"`          // EV
+	FocalLength           float64  `json:"focalLength"`           // millimeters
+	FocalLengthIn35mmFilm float64  `json:"focalLengthIn35mmFilm"` // millimeters
+	Flash                 *bool    `json:"flash"`                 // whether the flash fired
 }
 
 // Profile is an ICC profile.

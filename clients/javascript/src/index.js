@@ -25,6 +25,7 @@ export { eventsTarget, imageTarget, infoTarget, renderTarget, URLSigner } from "
  * @typedef {import("./types.js").Ready} Ready
  * @typedef {import("./types.js").Failed} Failed
  * @typedef {import("./types.js").Variant} Variant
+ * @typedef {import("./types.js").SourceInfo} SourceInfo
  * @typedef {import("./types.js").Batch} Batch
  * @typedef {import("./types.js").BatchFailure} BatchFailure
  * @typedef {import("./types.js").BatchSubmission} BatchSubmission

@@ -231,6 +231,31 @@ export interface JobReference {
   batch?: { id: string; index?: number };
 }
 
+/** The metadata of a camera. */
+export interface Exif {
+  make?: string;
+  model?: string;
+  lensMake?: string;
+  lensModel?: string;
+  software?: string;
+  artist?: string;
+  copyright?: string;
+  /** The local time of the exposure, with the offset from UTC if it is known: 2026-05-01T12:34:56+02:00. */
+  dateTimeOriginal?: string;
+  /** Seconds. */
+  exposureTime?: number;
+  fNumber?: number;
+  iso?: number;
+  /** EV. */
+  exposureBias?: number;
+  /** Millimeters. */
+  focalLength?: number;
+  /** Millimeters. */
+  focalLengthIn35mmFilm?: number;
+  /** Whether the flash fired. */
+  flash?: boolean;
+}
+
 /** Facts about a source (docs/info.md). */
 export interface SourceInfo {
   format: string;
@@ -250,9 +275,10 @@ export interface SourceInfo {
   alpha: boolean;
   profile?: { name?: string; colorSpace?: string };
   truncated?: boolean;
-  exif?: Record<string, string | number | boolean>;
+  exif?: Exif;
   /** The video that a frame is from; the duration is in milliseconds. */
   video?: { codec: string; duration?: number };
+  /** Degrees north and east of WGS 84, and meters above sea level. */
   location?: { latitude: number; longitude: number; altitude?: number };
   blurhash?: string;
   dominantColor?: string;

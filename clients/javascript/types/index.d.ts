@@ -9,6 +9,7 @@ export type HalcyonEvent = import("./types.js").HalcyonEvent;
 export type Ready = import("./types.js").Ready;
 export type Failed = import("./types.js").Failed;
 export type Variant = import("./types.js").Variant;
+export type SourceInfo = import("./types.js").SourceInfo;
 export type Batch = import("./types.js").Batch;
 export type BatchFailure = import("./types.js").BatchFailure;
 export type BatchSubmission = import("./types.js").BatchSubmission;
