@@ -1,4 +1,4 @@
-"""The client packages agree with the schemas: failure codes, kinds of problems, the job that has all fields, and versions."""
+"""The client packages agree with the schemas: failure codes, kinds of problems, the job and the facts that have all members, and versions."""
 import importlib
 import json
 import pathlib
@@ -26,6 +26,26 @@ class Clients(unittest.TestCase):
         named = [next(iter(step)) for step in job["processors"]]
         known = schema["$defs"]["processor"]["oneOf"][1]["properties"]
         self.assertEqual(set(named), set(known))
+
+    def test_facts_with_all_members_are_valid(self):
+        schema, facts = json.loads(read("schemas/event.schema.json")), json.loads(read("clients/conformance/info.json"))
+        validator = jsonschema.Draft202012Validator({**schema["$defs"]["info"], "$defs": schema["$defs"]})
+        self.assertEqual([f"{error.json_path}: {error.message}" for error in validator.iter_errors(facts)], [])
+        self.check_members(facts, schema["$defs"]["info"], schema, "info")
+
+    def check_members(self, value, type_, schema, path):
+        """Checks that an object and those in it have exactly the members of their schema."""
+        if reference := type_.get("$ref"):
+            type_ = schema
+            for name in reference.removeprefix("#/").split("/"):
+                type_ = type_[name]
+        if isinstance(value, list):
+            for item in value:
+                self.check_members(item, type_["items"], schema, path)
+        if isinstance(value, dict):
+            self.assertEqual(set(value), set(type_["properties"]), path)
+            for name, member in value.items():
+                self.check_members(member, type_["properties"][name], schema, f"{path}.{name}")
 
     def test_every_failure_code_has_a_name(self):
         codes = set(json.loads(read("schemas/event.schema.json"))["$defs"]["code"]["enum"])

@@ -46,8 +46,8 @@ func main() {
 		{"submit", submit}, {"wait", wait}, {"submitAndWait", submitAndWait}, {"failureCodes", failureCodes},
 		{"invalidJob", invalidJob}, {"retryWithBackoff", retryWithBackoff}, {"timeout", timeout},
 		{"cancelWait", cancelWait}, {"cancelJob", cancelJob}, {"subscribe", subscribe},
-		{"subscribeResume", subscribeResume}, {"info", info}, {"fetchStored", fetchStored}, {"fetchInline", fetchInline},
-		{"fetchOneRead", fetchOneRead}, {"fetchStoreURL", fetchStoreURL}, {"fetchPut", fetchPut},
+		{"subscribeResume", subscribeResume}, {"info", info}, {"infoMembers", infoMembers},
+		{"fetchStored", fetchStored}, {"fetchInline", fetchInline}, {"fetchOneRead", fetchOneRead}, {"fetchStoreURL", fetchStoreURL}, {"fetchPut", fetchPut},
 		{"batchOfJobs", batchOfJobs}, {"batchOfTemplate", batchOfTemplate}, {"batchFailures", batchFailures},
 		{"batchCancel", batchCancel}, {"batchRetry", batchRetry}, {"presetPut", presetPut}, {"presetJob", presetJob},
 		{"rerender", rerender}, {"signedURL", signedURL}, {"resultKeys", resultKeys}, {"kafkaJob", kafkaJob},
@@ -394,6 +394,25 @@ func info(ctx context.Context) {
 	equal(located.Location == nil, true)
 	_, err := client.Info(ctx, photograph("none.jpg", 0))
 	isError(err, halcyon.KindNotFound)
+}
+
+func infoMembers(ctx context.Context) {
+	text := string(must(os.ReadFile(os.Getenv("HALCYON_INFO"))))
+	// Every object has a member of a later version.
+	answer := strings.ReplaceAll(text, "{", `{"later": {}, `)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer) }))
+	defer server.Close()
+	facts := must(newClient(server.URL, halcyon.Config{}).Info(ctx, halcyon.Job{Source: "initials:A"}))
+	var got, want any
+	check(json.Unmarshal(must(json.Marshal(facts)), &got))
+	check(json.Unmarshal([]byte(text), &want))
+	equal(got, want)
+	equal(facts.Video, &halcyon.VideoInfo{Codec: "h264", Duration: 12500})
+	equal([]any{*facts.EXIF.Flash, facts.EXIF.ISO, facts.Location.Longitude, facts.Faces[1].X}, []any{true, 400.0, -13.25, 300})
+	var event halcyon.Event
+	check(json.Unmarshal([]byte(`{"id": "1", "type": "halcyon.image.ready", "time": "2026-11-21T10:31:07Z", "data": {
+		"job": {"id": "a"}, "variants": [{"key": "halcyon:{00}:01", "format": "json", "info": `+answer+`}]}}`), &event))
+	equal(event.Ready.Variants[0].Info, facts)
 }
 
 func fetchStored(ctx context.Context) {

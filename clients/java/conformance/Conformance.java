@@ -5,6 +5,7 @@ import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.lang.reflect.RecordComponent;
 import java.net.InetSocketAddress;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -44,6 +45,7 @@ import org.example.halcyon.FailureCode;
 import org.example.halcyon.Halcyon;
 import org.example.halcyon.HalcyonException;
 import org.example.halcyon.Image;
+import org.example.halcyon.Info;
 import org.example.halcyon.Job;
 import org.example.halcyon.JobCancelledException;
 import org.example.halcyon.JobFailedException;
@@ -99,6 +101,7 @@ final class Conformance {
         checks.put("subscribe", Conformance::subscribe);
         checks.put("subscribeResume", Conformance::subscribeResume);
         checks.put("info", Conformance::info);
+        checks.put("infoMembers", Conformance::infoMembers);
         checks.put("fetchStored", Conformance::fetchStored);
         checks.put("fetchInline", Conformance::fetchInline);
         checks.put("fetchOneRead", Conformance::fetchOneRead);
@@ -421,13 +424,66 @@ final class Conformance {
 
     static void info() throws Exception {
         Job job = Job.of(SOURCES + "/coffee.jpg").phash(true);
-        Map<String, Object> facts = HALCYON.info(job);
+        Info facts = HALCYON.info(job);
         Event.Variant variant = HALCYON.submitAndWait(job.info(true)).variants().get(0);
         equal(variant.info(), facts);
-        equal(facts.get("format"), "jpeg");
-        equal(facts.get("phash").toString().length(), 16);
-        equal(HALCYON.info(Job.of(SOURCES + "/coffee.jpg").infoWithLocation()).get("location"), null);
+        equal(List.of(facts.format(), facts.width(), facts.phash().length()), List.of("jpeg", variant.width(), 16));
+        equal(HALCYON.info(Job.of(SOURCES + "/coffee.jpg").infoWithLocation()).location(), null);
+        equal(List.of(facts.truncated(), facts.frames(), facts.palette()), List.of(false, 0, List.of()));
+        equal(Arrays.asList(facts.loop(), facts.video()), Arrays.asList(null, null));
+        equal(HALCYON.submitAndWait(photograph("coffee.jpg", 59)).variants().get(0).info(), null);
         equal(problemOf(() -> HALCYON.info(Job.of(SOURCES + "/none.jpg"))), Kind.NOT_FOUND);
+    }
+
+    static void infoMembers() throws Exception {
+        String text = Files.readString(Path.of(System.getenv("HALCYON_INFO")));
+        // Every object has a member of a later version.
+        String answer = text.replace("{", "{\"later\": {}, ");
+        Proxy.Handler handler = (attempt, exchange) -> {
+            byte[] body = answer.getBytes(StandardCharsets.UTF_8);
+            exchange.sendResponseHeaders(200, body.length);
+            exchange.getResponseBody().write(body);
+            exchange.close();
+            return true;
+        };
+        try (Proxy gateway = new Proxy(handler)) {
+            Info facts = gateway.client(KEY).info(Job.of("initials:A"));
+            equal(members(facts), members(json(text)));
+            equal(facts.video(), new Info.VideoInfo("h264", 12500));
+            equal(
+                List.of(facts.exif().flash(), facts.exif().iso(), facts.location().longitude(), facts.faces().get(1).place().x()),
+                List.of(true, 400.0, -13.25, 300));
+            Event event = Event.parse(
+                "{\"id\": \"1\", \"type\": \"halcyon.image.ready\", \"time\": \"2026-11-21T10:31:07Z\", \"data\": {\"job\": {\"id\": \"a\"}, \"variants\": ["
+                    + "{\"key\": \"halcyon:{00}:01\", \"format\": \"json\", \"sha256\": \"00\", \"info\": " + answer + "}]}}");
+            equal(event.result().variants().get(0).info(), facts);
+        }
+    }
+
+    /** The members of a record, or of an object in JSON, that are not null. Numbers are those of JSON, without a type. */
+    private static Object members(Object value) throws ReflectiveOperationException {
+        Map<String, Object> members = new HashMap<>();
+        if (value instanceof Number number) return number.doubleValue();
+        if (value instanceof List<?> list) {
+            List<Object> elements = new ArrayList<>();
+            for (Object each : list) elements.add(members(each));
+            return elements;
+        }
+        if (value instanceof Event.Face face) {
+            Event.Rect place = face.place();
+            members.putAll(Map.of("x", 1.0 * place.x(), "y", 1.0 * place.y(), "width", 1.0 * place.width(), "height", 1.0 * place.height()));
+            members.put("confidence", face.confidence());
+        } else if (value instanceof Record) {
+            for (RecordComponent each : value.getClass().getRecordComponents()) {
+                Object member = each.getAccessor().invoke(value);
+                if (member != null) members.put(each.getName(), members(member));
+            }
+        } else if (value instanceof Map<?, ?> object) {
+            for (Map.Entry<?, ?> each : object.entrySet()) members.put((String) each.getKey(), members(each.getValue()));
+        } else {
+            return value;
+        }
+        return members;
     }
 
     static void fetchStored() throws Exception {
@@ -458,7 +514,7 @@ final class Conformance {
         // The gateway no longer has the result.
         Event.Variant lost = new Event.Variant(
             NO_KEY, null, variant.width(), variant.height(), variant.format(), variant.bytes(), variant.sha256(), 0, null, null, null, List.of(), null,
-            null, List.of(), Map.of(), null, null, variant.url(), null, null);
+            null, List.of(), null, null, null, variant.url(), null, null);
         equal(verify(lost, HALCYON.imageData(lost)), 62);
     }
 

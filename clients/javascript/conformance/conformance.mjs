@@ -239,6 +239,24 @@ const behaviors = {
     return facts.phash;
   },
 
+  async infoMembers() {
+    const text = await readFile(process.env.HALCYON_INFO, "utf8");
+    // Every object has a member of a later version. scripts/clients compares the file with the type SourceInfo.
+    const facts = JSON.parse(text.replaceAll("{", '{"later": {}, '));
+    const variant = { key: "halcyon:{00}:01", width: 640, height: 360, format: "json", bytes: 900, sha256: "0".repeat(64), info: facts };
+    const data = { job: { id: "a" }, variants: [variant], origin: "network", timings: {} };
+    const event = { id: "1", type: "halcyon.image.ready", time: "2026-11-21T10:31:07Z", data };
+    const gateway = await flakyGateway([[200, {}, facts], [200, {}, { id: "a", state: "ready", event }]]);
+    try {
+      const reader = new Client(gateway.url);
+      deepEqual(await reader.info({ source: "initials:A" }), facts);
+      deepEqual((await reader.wait("a")).variants[0].info, facts);
+    } finally {
+      gateway.close();
+    }
+    return `${Object.keys(JSON.parse(text)).length} members`;
+  },
+
   async fetchStored() {
     const ready = await client.run({ source: `${origin}/coffee.jpg`, width: 90, height: 60 });
     equal(ready.variants[0].data, undefined);

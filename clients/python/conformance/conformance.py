@@ -28,6 +28,7 @@ from halcyon import (
     Client,
     CropRect,
     HalcyonError,
+    Info,
     Job,
     JobCancelled,
     JobTimeout,
@@ -46,6 +47,7 @@ from halcyon import (
     processors,
     result_keys,
 )
+from halcyon._codec import encode
 from halcyon.events import Event, Ready, Started
 
 URL, KEY, SOURCES = (os.environ[name] for name in ("HALCYON_URL", "HALCYON_KEY", "HALCYON_SOURCES"))
@@ -352,11 +354,38 @@ def info() -> str:
     facts = client.info(Job(f"{SOURCES}/coffee.jpg", phash=True))
     ready = client.run(Job(f"{SOURCES}/coffee.jpg", info=True, phash=True))
     equal(ready.variants[0].info, facts)
-    equal((ready.variants[0].format, facts["format"], facts["width"]), ("json", "jpeg", ready.variants[0].width))
-    equal(len(facts["phash"]), 16)
-    equal(client.info(Job(f"{SOURCES}/coffee.jpg", info={"location": True})).get("location"), None)
+    equal((ready.variants[0].format, facts.format, facts.width), ("json", "jpeg", ready.variants[0].width))
+    equal(len(facts.phash or ""), 16)
+    equal(client.info(Job(f"{SOURCES}/coffee.jpg", info={"location": True})).location, None)
+    equal((facts.truncated, facts.frames, facts.loop, facts.video, facts.palette), (False, None, None, None, None))
     raised(errors.NotFound, lambda: client.info(Job(f"{SOURCES}/none.jpg")))
-    return str(facts["phash"])
+    return str(facts.phash)
+
+
+@behavior("infoMembers")
+def info_members() -> str:
+    text = pathlib.Path(os.environ["HALCYON_INFO"]).read_text(encoding="utf-8")
+    expected = json.loads(text)
+    # Every object has a member of a later version.
+    answer = json.loads(text.replace("{", '{"later": {}, '))
+    with FlakyGateway([(200, {}, answer)] * 2) as gateway:
+        facts = Client(gateway.url).info(Job("initials:A"))
+
+        async def through_aio() -> Info:
+            async with AsyncClient(gateway.url) as aio:
+                return await aio.info(Job("initials:A"))
+
+        equal(asyncio.run(through_aio()), facts)
+    equal(encode(facts), expected)
+    assert facts.video and facts.exif and facts.location and facts.profile and facts.faces, facts
+    equal((facts.video.codec, facts.video.duration, facts.loop, facts.exif.focal_length_in_35mm_film), ("h264", 12500, 3, 36.0))
+    equal((facts.exif.exposure_bias, facts.location.longitude, facts.profile.color_space, facts.faces[1].x), (-0.5, -13.25, "RGB", 300))
+    image = {"key": "halcyon:{00}:01", "width": 640, "height": 360, "format": "json", "bytes": 900, "sha256": "0" * 64, "info": answer}
+    data = {"job": {"id": "a"}, "variants": [image], "origin": "network", "timings": {}}
+    event = Event.from_json({"id": "1", "type": "halcyon.image.ready", "time": "2026-11-21T10:31:07Z", "data": data})
+    assert isinstance(event.data, Ready), event
+    equal(event.data.variants[0].info, facts)
+    return f"{len(expected)} members"
 
 
 @behavior("fetchStored")

@@ -23,7 +23,7 @@ from ._operations import (
 from .aio import AsyncClient
 from .client import Client
 from .errors import ConnectionFailed, HalcyonError, InvalidResponse, JobTimeout, NotDelivered, Problem, TooLarge
-from .events import Batch, Event, Message, Ready, Variant
+from .events import Batch, Event, Info, Message, Ready, Variant
 from .failures import JobCancelled, JobEnded, JobFailed, JobSuperseded
 from .jobs import Cache, CropRect, Job, Output, Point, Quality, Quantization, Sizer, Template, Trim
 from .keys import result_keys
@@ -31,7 +31,7 @@ from .urls import URLSigner
 
 __all__ = [
     "AcceptedJob", "AsyncClient", "Batch", "BatchFailure", "BatchSubmission", "Cache", "Client", "ConnectionFailed", "CropRect", "Event",
-    "HalcyonError", "Image", "InvalidResponse", "Job", "JobCancelled", "JobEnded", "JobFailed", "JobState", "JobSuperseded", "JobTimeout",
+    "HalcyonError", "Image", "Info", "InvalidResponse", "Job", "JobCancelled", "JobEnded", "JobFailed", "JobState", "JobSuperseded", "JobTimeout",
     "Message", "NotDelivered", "Output", "Point", "Problem", "Quality", "Quantization", "Ready", "RegisteredPreset", "RejectedJob", "Sizer",
     "Template", "TooLarge", "Trim", "URLSigner", "Variant", "errors", "events", "failures", "jobs", "keys", "processors", "result_keys",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from .errors import (
     Problem,
     problem,
 )
-from .events import Batch, Cancelled, Event, Failed, Message, Ready, Superseded, Variant
+from .events import Batch, Cancelled, Event, Failed, Info, Message, Ready, Superseded, Variant
 from .failures import JobCancelled, JobSuperseded, failure
 from .jobs import JobLike, Priority, Source, TemplateLike, to_json
 from .urls import events_target, image_target
@@ -323,8 +323,8 @@ class Operations:
     def render(self, target: str) -> Operation[bytes]:
         return (yield from self.send(Request("GET", target, wait=self.options.read_timeout)))
 
-    def info(self, target: str) -> Operation[Any]:
-        return (yield from self.json(Request("GET", target, wait=self.options.read_timeout)))
+    def info(self, target: str) -> Operation[Info]:
+        return decode(Info, (yield from self.json(Request("GET", target, wait=self.options.read_timeout))))
 
     # Batches
 

@@ -27,7 +27,7 @@ from ._operations import (
     Subscription,
 )
 from .errors import ConnectionFailed, HalcyonError, Problem, TooLarge, problem
-from .events import Batch, Message, Ready, Variant
+from .events import Batch, Info, Message, Ready, Variant
 from .jobs import JobLike, Priority, Source, TemplateLike
 from .urls import info_target, render_target
 
@@ -111,10 +111,9 @@ class AsyncClient:
         """Reads the image of a job from /v1/render."""
         return await self._run(self._operations.render(render_target(job)))
 
-    async def info(self, job: JobLike) -> dict[str, Any]:
+    async def info(self, job: JobLike) -> Info:
         """Reads the facts about the source of a job from /v1/info."""
-        facts: dict[str, Any] = await self._run(self._operations.info(info_target(job)))
-        return facts
+        return await self._run(self._operations.info(info_target(job)))
 
     async def submit_batch(
         self,

@@ -29,7 +29,7 @@ from ._operations import (
     Subscription,
 )
 from .errors import ConnectionFailed, HalcyonError, Problem, TooLarge, problem
-from .events import Batch, Message, Ready, Variant
+from .events import Batch, Info, Message, Ready, Variant
 from .jobs import JobLike, Priority, Source, TemplateLike
 from .urls import info_target, render_target
 
@@ -138,10 +138,9 @@ class Client:
         """Reads the image of a job from /v1/render, which renders it if necessary. Problems have the failure code of the job."""
         return self._run(self._operations.render(render_target(job)))
 
-    def info(self, job: JobLike) -> dict[str, Any]:
-        """Reads the facts about the source of a job from /v1/info (docs/info.md). No image is rendered."""
-        facts: dict[str, Any] = self._run(self._operations.info(info_target(job)))
-        return facts
+    def info(self, job: JobLike) -> Info:
+        """Reads the facts about the source of a job from /v1/info. No image is rendered."""
+        return self._run(self._operations.info(info_target(job)))
 
     # Batches
 

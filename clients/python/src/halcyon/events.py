@@ -70,10 +70,94 @@ class Encoding:
 
 
 @dataclass(frozen=True)
+class Profile:
+    """An ICC profile: its description, and its color space, such as `RGB`, `GRAY` or `CMYK`."""
+
+    name: str | None = None
+    color_space: str | None = None
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """A video: its codec, such as `h264`, and the duration of the whole video in milliseconds."""
+
+    codec: str
+    duration: int | None = None
+
+
+@dataclass(frozen=True)
+class Exif:
+    """The metadata of a camera. `date_time_original` is the local time of the exposure, with the offset from UTC if it is known, such as
+    `2026-05-01T12:34:56+02:00`. `exposure_time` is in seconds, `exposure_bias` in EV, `focal_length` and `focal_length_in_35mm_film` are in
+    millimeters, and `flash` tells whether the flash fired."""
+
+    make: str | None = None
+    model: str | None = None
+    lens_make: str | None = None
+    lens_model: str | None = None
+    software: str | None = None
+    artist: str | None = None
+    copyright: str | None = None
+    date_time_original: str | None = None
+    exposure_time: float | None = None
+    f_number: float | None = None
+    iso: float | None = None
+    exposure_bias: float | None = None
+    focal_length: float | None = None
+    focal_length_in_35mm_film: float | None = None
+    flash: bool | None = None
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place on Earth, in degrees north and east of WGS 84, and in meters above sea level."""
+
+    latitude: float
+    longitude: float
+    altitude: float | None = None
+
+
+@dataclass(frozen=True)
+class Info:
+    """Facts about a source (docs/info.md). Those that are unknown, that the source does not have or that the job did not ask for are None.
+
+    `bytes` is the size of the file. `width` and `height` are in pixels, after auto-rotation, and `orientation` is that of EXIF, 1 to 8. An
+    animation has a number of `frames`, a `duration` in milliseconds, and a `loop`, the number of times that it is played, 0 for an endless
+    loop; a PDF or TIFF has a number of `pages`. `color_space` is `rgb`, `gray`, `cmyk` or `other`, and `bits_per_sample` is None for
+    floating-point samples. `video` is the video that a frame or a contact sheet is from. `thumbhash` is in base64, and `faces` are in the
+    upright source, the most confident first."""
+
+    format: str
+    media_type: str
+    bytes: int
+    width: int
+    height: int
+    orientation: int
+    color_space: str
+    alpha: bool
+    frames: int | None = None
+    duration: int | None = None
+    loop: int | None = None
+    pages: int | None = None
+    bits_per_sample: int | None = None
+    profile: Profile | None = None
+    video: VideoInfo | None = None
+    truncated: bool = False
+    exif: Exif | None = None
+    location: Location | None = None
+    blurhash: str | None = None
+    dominant_color: str | None = None
+    palette: tuple[str, ...] | None = None
+    thumbhash: str | None = None
+    phash: str | None = None
+    faces: tuple[Face, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Variant:
     """An image that a job has made. `bytes` is its length, `trim` the part of the upright source that remained when margins were removed, `data`
     the file if it is in the event, `url` its address in the result store, and `put` the address to which it was uploaded. `info` has the facts
-    about the source, if the job asked for them (docs/info.md)."""
+    about the source, if the job asked for them."""
 
     key: str
     width: int
@@ -90,7 +174,7 @@ class Variant:
     thumbhash: str | None = None
     phash: str | None = None
     faces: tuple[Face, ...] | None = None
-    info: Any = None
+    info: Info | None = None
     encoding: Encoding | None = None
     expires_at: datetime | None = None
     url: str | None = None

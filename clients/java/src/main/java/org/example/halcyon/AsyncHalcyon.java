@@ -188,10 +188,10 @@ public final class AsyncHalcyon {
     }
 
     /** Returns facts about the source of a job with one request. */
-    public CompletableFuture<Map<String, Object>> info(Job job) {
+    public CompletableFuture<Info> info(Job job) {
         Request request = new Request("GET", infoTarget(job));
         request.wait = settings.longPollInterval();
-        return call(request, Fields::members);
+        return call(request, Info::of);
     }
 
     /** Submits jobs as a batch. */

@@ -161,7 +161,7 @@ public record Event(String id, String type, String subject, Instant time, String
      * @param thumbhash the ThumbHash in base64, or null
      * @param phash the perceptual hash, or null
      * @param faces the faces, the most confident first; empty if the job did not ask for them
-     * @param info the facts about the source as JSON (docs/info.md); empty if the job did not ask for them
+     * @param info the facts about the source; null if the job did not ask for them
      * @param encoding the outcome of the search for the size or the quality, or null
      * @param expiresAt the expiry; null if the result is not stored
      * @param url the public URL in the result store, or null
@@ -170,9 +170,8 @@ public record Event(String id, String type, String subject, Instant time, String
      */
     public record Variant(
         String key, String name, int width, int height, String format, long bytes, String sha256, int frames, String blurhash,
-        String dominantColor, Rect trim, List<String> palette, String thumbhash, String phash, List<Face> faces,
-        Map<String, Object> info,
-        Encoding encoding, Instant expiresAt, String url, String put, String data) {
+        String dominantColor, Rect trim, List<String> palette, String thumbhash, String phash, List<Face> faces, Info info, Encoding encoding,
+        Instant expiresAt, String url, String put, String data) {
         static Variant of(Fields fields) {
             return new Variant(
                 fields.text("key"), fields.optionalText("name"), (int) fields.integer("width"), (int) fields.integer("height"),
@@ -180,7 +179,7 @@ public record Event(String id, String type, String subject, Instant time, String
                 fields.optionalText("blurhash"), fields.optionalText("dominantColor"), fields.optional("trim", Rect::of),
                 fields.texts("palette"),
                 fields.optionalText("thumbhash"), fields.optionalText("phash"), fields.list("faces", Face::of),
-                fields.has("info") ? fields.object("info", Fields::members) : Map.of(), fields.optional("encoding", Encoding::of),
+                fields.optional("info", Info::of), fields.optional("encoding", Encoding::of),
                 fields.optionalTime("expiresAt"), fields.optionalText("url"), fields.optionalText("put"), fields.optionalText("data"));
         }
 
@@ -232,8 +231,7 @@ public record Event(String id, String type, String subject, Instant time, String
     public record Encoding(int quality, int colors, Double similarity, int encodings) {
         static Encoding of(Fields fields) {
             return new Encoding(
-                (int) fields.integer("quality"), (int) fields.integer("colors"),
-                fields.members().get("similarity") instanceof Number number ? Double.valueOf(number.doubleValue()) : null,
+                (int) fields.integer("quality"), (int) fields.integer("colors"), fields.optionalNumber("similarity"),
                 (int) fields.integer("encodings"));
         }
     }

@@ -42,6 +42,14 @@ record Fields(Map<String, Object> members) {
         return members.get(name) instanceof Number number ? Integer.valueOf(number.intValue()) : null;
     }
 
+    double number(String name) {
+        return required(name, optionalNumber(name));
+    }
+
+    Double optionalNumber(String name) {
+        return members.get(name) instanceof Number number ? Double.valueOf(number.doubleValue()) : null;
+    }
+
     /** The Boolean; false if it is absent. */
     boolean flag(String name) {
         return Boolean.TRUE.equals(members.get(name));

@@ -4,7 +4,6 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -131,10 +130,10 @@ public final class Halcyon {
     }
 
     /**
-     * Returns facts about the source of a job as JSON (docs/info.md), with one request. No image is rendered. The job may have the fields that facts depend
-     * on, and those of caching. The key needs the scope submit.
+     * Returns facts about the source of a job, with one request. No image is rendered. The job may have the fields that facts depend on, and those of
+     * caching. The key needs the scope submit.
      */
-    public Map<String, Object> info(Job job) throws InterruptedException {
+    public Info info(Job job) throws InterruptedException {
         return await(async.info(job));
     }
 
