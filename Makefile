@@ -63,9 +63,9 @@ lint: ## check the format and doc comments of the Swift code
 bench: deps-test ## run the benchmarks and print the cost of rendering and jobs as ratios
 	@Benchmarks/run
 
-contact-sheet: deps-test release ## render the pictures of processors, encodings and findings to docs/images
+contact-sheet: deps-test release ## render the pictures of the documentation to docs/images
 	@scripts/contact-sheet
-	@scripts/findings-picture
+	@scripts/pictures
 
 sanitize: deps-test ## run the tests under the address and thread sanitizers
 	@scripts/sanitize

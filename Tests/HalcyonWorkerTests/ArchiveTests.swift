@@ -234,6 +234,45 @@ import Testing
         }
     }
 
+    @Test func tenantsShareNoCopies() async throws {
+        try await Self.withOrigin("add_header Cache-Control max-age=600;") { cluster, nginx, _ in
+            let metrics = Metrics()
+            try await cluster.withWorker(metrics: metrics, Self.enabled) { () async throws in
+                var results: Set<String> = []
+                for (index, tenant) in ["a", "b", "a", "b"].enumerated() {
+                    let event = try await Self.job(cluster, nginx, #""width":\#(90 + index / 2),"tenant":"\#(tenant)""#)
+                    #expect(event.origin == (index < 2 ? "network" : "source-cache"))
+                    results.insert(Self.pixels(event))
+                    // Each copy is stored in the hash slot of its tenant's results.
+                    let slot = event.key.prefix { $0 != "}" }
+                    #expect(try await cluster.client.send("EXISTS", .string("\(slot)}:copy")).integer == 1)
+                }
+                #expect(results.count == 2)
+                #expect(metrics.value(of: Self.made) == 2 && nginx.requests().count == 2)
+            }
+        }
+    }
+
+    @Test func copySurvivesRestartsAndRedisFlushesInTheDiskCache() async throws {
+        let kept = TemporaryFolder("kept")
+        try await Self.withOrigin("add_header Cache-Control max-age=600;") { cluster, nginx, _ in
+            var results: [String] = []
+            for made in [1, 0] {
+                let metrics = Metrics()
+                try await cluster.withWorker(metrics: metrics) {
+                    Self.enabled(&$0)
+                    $0.sourceTier.folder = kept.path
+                } _: { () async throws in
+                    results.append(Self.pixels(try await Self.job(cluster, nginx, #""width":90"#)))
+                    #expect(metrics.value(of: Self.made) == Double(made) && metrics.value(of: Self.fromCopy) == 1)
+                }
+                _ = try await cluster.client.send("FLUSHALL")
+            }
+            #expect(results[0] == results[1] && nginx.requests().count == 1)
+        }
+        await kept.remove()
+    }
+
     /// Jobs for several sizes at once share one fetch and one copy, in and between workers.
     @Test func copyIsMadeOnceInTheCluster() async throws {
         let photograph = try SampleImages.bytes("hubble.jpg")

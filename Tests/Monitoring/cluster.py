@@ -52,7 +52,8 @@ class Cluster:
         self.processes.start(
             "worker", HALCYON, "worker", **settings, HALCYON_DELIVERY="exactly-once", HALCYON_SOURCES_ALLOW="127.0.0.1",
             HALCYON_SOURCES_DISK_CACHE=self.folder, HALCYON_HTTP_LISTEN=f"127.0.0.1:{self.ports['halcyon-worker']}",
-            HALCYON_SOURCES_ARCHIVE_MINIMUM_PIXELS=8_000_000, HALCYON_WORKER_INSTANCE="monitored", HALCYON_WEBHOOKS_ALLOW="127.0.0.1",
+            HALCYON_SOURCES_ARCHIVE_MINIMUM_PIXELS=8_000_000, HALCYON_IMAGES_DETECTOR="/bin/false",
+            HALCYON_WORKER_INSTANCE="monitored", HALCYON_WEBHOOKS_ALLOW="127.0.0.1",
             HALCYON_WEBHOOKS_SECRET="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
             HALCYON_WEBHOOKS_URL_good=f"http://127.0.0.1:{self.origin}/hook",
             HALCYON_WEBHOOKS_URL_bad=f"http://127.0.0.1:{self.origin}/nowhere")

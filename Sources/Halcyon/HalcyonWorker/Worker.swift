@@ -125,9 +125,7 @@ public final class Worker: Sendable {
         children = options.renderChildren.map {
             RenderProcessPool($0) { log.warning("render process event", ["said": $0.description]) }
         }
-        detector =
-            options.detector.command.isEmpty
-            ? nil : DetectorPool(options.detector) { log.warning("the detector reported a problem", ["said": $0]) }
+        detector = DetectorPool.make(options.detector, log: log, metrics: metrics)
         service = RenderService(
             renderer: Renderer(limits: options.imagesWithinMemory, extensions: options.extensions), pool: pool,
             children: children, memory: options.memory.renderings, detector: detector)

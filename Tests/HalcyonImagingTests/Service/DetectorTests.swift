@@ -51,7 +51,10 @@ import Vips
         change(&options)
         try await RenderFixture.with(threads: threads, limits: limits, memory: memory) { base in
             let lines = Lock<[String]>([])
-            let detector = DetectorPool(options) { line in lines.withLock { $0.append(line) } }
+            let detector = DetectorPool(options) { event in
+                if case .completed = event { return }
+                lines.withLock { $0.append(event.description) }
+            }
             let service = RenderService(
                 renderer: base.renderer, pool: base.pool, children: base.children, memory: memory, detector: detector)
             let result: Result<Void, any Error>

@@ -11,9 +11,8 @@ import Vips
 
 /// Videos of which only parts are loaded, contact sheets and previews.
 @Suite(.limitedParallelism, .needsFFmpeg) struct VideoPartTests {
-    /// A video of 2 GiB whose samples are in its middle, and whose index is at its beginning or its end. The rest are
-    /// holes.
-    private static func writeLongVideo(to path: String, indexFirst: Bool) async throws {
+    /// A long video whose samples are in its middle, and whose index is at its beginning or its end. The rest are holes.
+    private static func writeLongVideo(to path: String, indexFirst: Bool, size: Int = 2 << 30) async throws {
         let clip = try await TestClip.mp4()
         var boxes: [String: [UInt8]] = [:]
         var (position, samples) = (0, 0)
@@ -24,7 +23,7 @@ import Vips
             if type == "mdat" { samples = position + 8 }
             position += size
         }
-        let (size, middle) = (2 << 30, 1 << 30)
+        let middle = size / 2
         var index = try #require(boxes["moov"])
         let start = try #require(boxes["ftyp"])
         // The positions of the chunks move with the samples.
@@ -91,6 +90,27 @@ import Vips
             }
         }
         await origin.stop()
+        await folder.remove()
+    }
+
+    @Test func loadsOnlyPartsOfAnObject() async throws {
+        let folder = TemporaryFolder("video")
+        try await Self.writeLongVideo(to: "\(folder.path)/long.mp4", indexFirst: false, size: 40 << 20)
+        let store = try await S3Server.start(["videos/long.mp4": folder.read("long.mp4")])
+        let source = Source.video(try VideoSource(try Source("s3://videos/long.mp4"), seconds: 1.5))
+        try await withLoader({
+            Self.options(&$0)
+            $0.s3.endpoint = try? WebURL("http://127.0.0.1:\(store.port)")
+            $0.s3.region = S3Server.region
+            $0.s3.credentials = .init(accessKey: S3Server.accessKey, secretKey: S3Server.secretKey)
+            // The whole video is too large.
+            $0.video.maximumBytes = 4 << 20
+        }) { loader in
+            let frame = try await loader.load(source)
+            #expect(try await Self.color(frame.body, 40, 20) == "green")
+            #expect((3...4).contains(store.requests.count), "\(store.requests)")
+        }
+        await store.stop()
         await folder.remove()
     }
 

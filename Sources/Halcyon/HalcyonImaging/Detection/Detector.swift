@@ -46,57 +46,66 @@ struct DetectorFailure: Error, CustomStringConvertible {
     }
 }
 
-/// A pool of detector processes. They are started on demand, reused, limited and killed like render processes, and exit
-/// with this process. Each occupies a thread of the render pool while it works, so there are never more than threads.
+/// A pool of detector processes, which are limited and killed like render processes. Each occupies a thread of the render
+/// pool while it works, so there are never more than threads.
 public final class DetectorPool: Sendable {
     /// The maximum number of boxes in a reply.
     static let mostBoxes = 256
     /// The time for which a program that could not be started is not tried again.
     static let pause = Duration.seconds(10)
 
-    private struct State {
-        /// The idle processes, each with its memory reservation.
-        var idle: [(process: DetectorProcess, memory: MemoryBudget.Reservation)] = []
-        var all: [DetectorProcess] = []
-        /// The reason for which the program could not be started, and the end of the pause.
-        var broken: (failure: DetectorFailure, until: ContinuousClock.Instant)?
-        var isClosed = false
+    /// An event for logs and metrics.
+    public enum PoolEvent: Sendable, CustomStringConvertible {
+        /// A detector wrote this line to standard error.
+        case wrote(String)
+        /// A detection failed, for this reason.
+        case failed(String)
+        /// A picture was completed, with a number of boxes, in this time, without waiting and starting.
+        case completed(boxes: Int, Duration)
+
+        /// The text for the log.
+        public var description: String {
+            switch self {
+            case .wrote(let line): line
+            case .failed(let reason): "failed: \(reason)"
+            case .completed(let boxes, let time): "found \(boxes) in \(time)"
+            }
+        }
     }
 
     let options: DetectorOptions
-    private let tell: @Sendable (String) -> Void
+    private let tell: @Sendable (PoolEvent) -> Void
     private let timers = TimerThread(name: "detector-limits")
-    private let state = Lock(State())
+    private let pool: ProcessPool<DetectorProcess>
+    /// The reason for which the program could not be started, and the end of the pause.
+    private let broken = Lock<(failure: DetectorFailure, until: ContinuousClock.Instant)?>(nil)
 
     /// Creates an empty pool.
     /// - Parameters:
     ///   - options: The options, with a command.
-    ///   - tell: A callback for failures and for lines on standard error, called on any thread.
-    public init(_ options: DetectorOptions, tell: @escaping @Sendable (String) -> Void) {
+    ///   - tell: A callback for events, called on any thread.
+    public init(_ options: DetectorOptions, tell: @escaping @Sendable (PoolEvent) -> Void) {
         self.options = options
         self.tell = tell
+        pool = ProcessPool(requests: options.pictures)
     }
 
     /// The ids of the running processes.
-    public var processes: [Int32] { state.withLock { $0.all.filter(\.isRunning).map(\.pid) } }
+    public var processes: [Int32] { pool.processes }
 
     /// Kills all processes. Call it when no rendering is in flight. Blocks the calling thread.
-    public func shutdown() {
-        let all = state.withLock { state in
-            state.isClosed = true
-            state.idle = []
-            return state.all
-        }
-        for process in all { end(process) }
-    }
+    public func shutdown() { pool.shutdown() }
 
     /// Kills the idle processes, because their memory is needed.
-    func endIdle() {
-        let idle = state.withLock { state in
-            defer { state.idle = [] }
-            return state.idle
-        }
-        for (process, _) in idle { end(process) }
+    func endIdle() { pool.endIdle() }
+
+    /// Starts the program once, to check it. Blocks the calling thread.
+    /// - Returns: The kinds of things that it finds.
+    /// - Throws: An error whose description is the reason.
+    public func probe() throws -> Set<DetectionKind> {
+        let process = try start(for: nil)
+        defer { pool.end(process) }
+        return process.kinds
     }
 
     /// Finds things in a picture, on the calling thread. A crash is repeated once in a new process.
@@ -114,7 +123,7 @@ public final class DetectorPool: Sendable {
     }
 
     /// Logs a failure.
-    func report(_ failure: DetectorFailure) { tell("failed: \(failure)") }
+    func report(_ failure: DetectorFailure) { tell(.failed(failure.description)) }
 
     private func attempt(
         _ kind: DetectionKind, _ picture: DetectorPicture, _ reservation: MemoryReservation
@@ -123,26 +132,30 @@ public final class DetectorPool: Sendable {
             try reservation.enter(options.memory)
         }
         defer { withExtendedLifetime(share) {} }
-        let process = try idle() ?? start(reservation)
+        let process = try pool.takeIdle() ?? start(for: reservation.task)
         do {
-            guard process.kinds.contains(kind) else {
-                share = nil
-                keep(process, in: reservation.memory)
-                return nil
-            }
-            let boxes = try limited(process, reservation) { try process.find(kind, in: picture) }
+            let boxes = try process.kinds.contains(kind) ? find(kind, in: picture, process, reservation.task) : nil
             share = nil
-            keep(process, in: reservation.memory)
+            pool.putBack(process, privateBytes(of: process.pid), in: reservation.memory)
             return boxes
         } catch {
-            end(process)
+            pool.end(process)
             throw error
         }
     }
 
+    private func find(
+        _ kind: DetectionKind, in picture: DetectorPicture, _ process: DetectorProcess, _ task: RenderTask
+    ) throws -> [DetectedBox] {
+        let started = ContinuousClock.now
+        let boxes = try limited(process, task) { try process.find(kind, in: picture) }
+        tell(.completed(boxes: boxes.count, .now - started))
+        return boxes
+    }
+
     /// Runs a step of a process, which is killed when the time has passed or the rendering is stopped.
     private func limited<Result>(
-        _ process: DetectorProcess, _ reservation: MemoryReservation, _ body: () throws -> Result
+        _ process: DetectorProcess, _ task: RenderTask?, _ body: () throws -> Result
     ) throws -> Result {
         let isLate = Lock(false)
         let timer = timers.set(at: .now + options.timeLimit) {
@@ -151,7 +164,8 @@ public final class DetectorPool: Sendable {
         }
         defer { timers.cancel(timer) }
         do {
-            return try reservation.task.run(stoppedBy: process.kill, body)
+            guard let task else { return try body() }
+            return try task.run(stoppedBy: process.kill, body)
         } catch let error as MessageError {
             if isLate.withLock({ $0 }) {
                 throw DetectorFailure(
@@ -161,68 +175,40 @@ public final class DetectorPool: Sendable {
             guard error == .ended else {
                 throw DetectorFailure(cause: .reply, description: "the reply cannot be read (\(error))")
             }
-            process.kill()
-            throw DetectorFailure(cause: .crash, description: "the detector ended: \(process.exit())")
+            throw DetectorFailure(cause: .crash, description: "the detector ended: \(pool.end(process))")
         }
     }
 
-    private func idle() -> DetectorProcess? {
-        while let (process, _) = state.withLock({ $0.idle.popLast() }) {
-            if process.isRunning { return process }
-            end(process)
-        }
-        return nil
-    }
-
-    private func start(_ reservation: MemoryReservation) throws -> DetectorProcess {
-        if let broken = state.withLock({ $0.broken }), broken.until > .now { throw broken.failure }
+    /// Starts a process.
+    /// - Parameter task: The rendering that waits for it.
+    private func start(for task: RenderTask?) throws -> DetectorProcess {
+        if let broken = broken.withLock({ $0 }), broken.until > .now { throw broken.failure }
         do {
             let process: DetectorProcess
             do {
-                process = try DetectorProcess(options) { [tell] in tell($0) }
+                process = try DetectorProcess(options) { [tell] in tell(.wrote($0)) }
             } catch {
                 throw DetectorFailure(cause: .start, description: "\(error)")
             }
-            let isClosed = state.withLock { state in
-                state.all.append(process)
-                return state.isClosed
-            }
+            guard pool.add(process) else { throw RenderTask.CancellationReason.cancelled }
             do {
-                guard !isClosed else { throw RenderTask.CancellationReason.cancelled }
-                try limited(process, reservation) { try process.greet(options.name) }
+                try limited(process, task) { try process.greet(options.name) }
             } catch {
-                end(process)
+                pool.end(process)
                 throw error
             }
             return process
         } catch let failure as DetectorFailure {
             let failure = DetectorFailure(
                 cause: failure.cause == .timeout ? .timeout : .start, description: "start: \(failure)")
-            state.withLock { $0.broken = (failure, .now + Self.pause) }
+            broken.withLock { $0 = (failure, .now + Self.pause) }
             throw failure
         }
     }
-
-    private func keep(_ process: DetectorProcess, in memory: MemoryBudget) {
-        guard process.answered < options.pictures, let share = memory.reserveIdle(privateBytes(of: process.pid)) else {
-            return end(process)
-        }
-        let isClosed = state.withLock { state in
-            if !state.isClosed { state.idle.append((process, share)) }
-            return state.isClosed
-        }
-        if isClosed { end(process) }
-    }
-
-    private func end(_ process: DetectorProcess) {
-        process.kill()
-        _ = process.exit()
-        state.withLock { state in state.all.removeAll { $0 === process } }
-    }
 }
 
-/// A running detector. Only one thread at a time may use it.
-private final class DetectorProcess: Sendable {
+/// A running detector.
+private final class DetectorProcess: PooledProcess {
     private let process: ChildProcess
     private let socket: MessageSocket
     private let state = Lock((kinds: Set<DetectionKind>(), answered: 0))
@@ -244,17 +230,14 @@ private final class DetectorProcess: Sendable {
     var isRunning: Bool { process.isRunning }
     /// The kinds of things that it finds.
     var kinds: Set<DetectionKind> { state.withLock { $0.kinds } }
-    /// The number of pictures that it has completed.
     var answered: Int { state.withLock { $0.answered } }
 
-    /// Kills the process. May be called from any thread.
     @Sendable func kill() {
         process.send(SIGKILL)
         // A child of a wrapper script may still have the other end open.
         socket.shutdown()
     }
 
-    /// Waits for the process to exit. Blocks the calling thread.
     func exit() -> ChildProcess.Exit { process.exitBlocking() }
 
     /// Receives the greeting.

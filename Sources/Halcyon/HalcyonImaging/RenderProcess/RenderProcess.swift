@@ -4,8 +4,8 @@ import Glibc
 import HalcyonModel
 import Subprocess
 
-/// A child process that renders one image at a time. Only one thread at a time may use it.
-final class RenderProcess: Sendable {
+/// A child process that renders one image at a time.
+final class RenderProcess: PooledProcess {
     /// The interval at which the memory of a busy render process is checked, in milliseconds.
     private static let watchInterval: Int32 = 20
 
@@ -25,10 +25,8 @@ final class RenderProcess: Sendable {
             options.program, options.arguments, options: options.process(input: childs, hears: hears))
     }
 
-    /// The process id, for tests and logs.
     var pid: Int32 { process.pid }
     var isRunning: Bool { process.isRunning }
-    /// The number of completed renderings.
     var answered: Int { renderings.withLock { $0 } }
 
     /// Sends a request and waits for the reply.
@@ -60,10 +58,8 @@ final class RenderProcess: Sendable {
         }
     }
 
-    /// Kills the process. May be called from any thread.
     @Sendable func kill() { process.send(SIGKILL) }
 
-    /// Waits for the process to exit. Blocks the calling thread.
     func exit() -> ChildProcess.Exit { process.exitBlocking() }
 }
 

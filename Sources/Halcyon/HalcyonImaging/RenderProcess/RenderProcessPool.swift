@@ -7,8 +7,7 @@ import Subprocess
 /// A pool of child processes for renderings that should not run in this process: those with codecs that cannot be
 /// interrupted, and those that may crash the process.
 ///
-/// Processes are started on demand and reused. A process that was killed, crashed, uses too much memory or has reached
-/// its number of renderings is replaced. All of them exit with this process, even if it crashes.
+/// They are reused and replaced like those of any ``ProcessPool``.
 public final class RenderProcessPool: Sendable {
     /// An event for the log.
     public enum PoolEvent: Sendable, CustomStringConvertible {
@@ -26,41 +25,29 @@ public final class RenderProcessPool: Sendable {
         }
     }
 
-    private struct State {
-        /// The idle processes, each with its memory reservation. The most recently used one is used next, so that
-        /// unused ones are paged out.
-        var idle: [(child: RenderProcess, memory: MemoryBudget.Reservation)] = []
-        /// All running processes.
-        var all: [RenderProcess] = []
-        var isClosed = false
-    }
-
     /// The initial memory of a rendering without an estimate, in bytes. Most renderings need no more.
     private static let memoryUnseen = 64 << 20
 
     private let options: RenderProcessOptions
     private let tell: @Sendable (PoolEvent) -> Void
-    private let state = Lock(State())
+    private let pool: ProcessPool<RenderProcess>
 
     /// Creates an empty pool.
     /// - Parameter tell: A callback for events, called on any thread.
     public init(_ options: RenderProcessOptions, tell: @escaping @Sendable (PoolEvent) -> Void) {
         self.options = options
         self.tell = tell
+        pool = ProcessPool(requests: options.renderings, restingMemory: options.restingMemory)
     }
 
     /// The ids of the running processes.
-    public var processes: [Int32] { state.withLock { $0.all.filter(\.isRunning).map(\.pid) } }
+    public var processes: [Int32] { pool.processes }
 
     /// Kills all render processes. Call it when no rendering is in flight. Blocks the calling thread.
-    public func shutdown() {
-        let all = state.withLock { state in
-            state.isClosed = true
-            state.idle = []
-            return state.all
-        }
-        for child in all { end(child) }
-    }
+    public func shutdown() { pool.shutdown() }
+
+    /// Kills the idle render processes, because their memory is needed.
+    func endIdle() { pool.endIdle() }
 
     /// Renders in a child process, and once more in a new one if the first one crashes. A trial is not repeated.
     ///
@@ -109,7 +96,7 @@ public final class RenderProcessPool: Sendable {
             try reservation.enter(options.baseMemory + order.bytes + memory)
         }
         defer { withExtendedLifetime(share) {} }
-        let child = try (isFresh ? nil : idle()) ?? start()
+        let child = try (isFresh ? nil : pool.takeIdle()) ?? start()
         let answer: RenderReply.RenderResponse
         let privateBytes: Int
         do {
@@ -117,31 +104,21 @@ public final class RenderProcessPool: Sendable {
                 try child.answer(order, within: limits, memory: memory)
             }
         } catch MessageError.ended {
-            let death = RenderProcessCrash(exit: end(child))
+            let death = RenderProcessCrash(exit: pool.end(child))
             tell(.died(death.exit))
             throw death
         } catch {
-            end(child)
+            pool.end(child)
             throw error is RenderTask.CancellationReason || error is OutgrownMemory
                 ? error : nonsense("unreadable reply", error)
         }
         share = nil
-        keep(child, privateBytes, in: reservation.memory)
+        pool.putBack(child, privateBytes, in: reservation.memory)
         return answer
     }
 
     private func nonsense(_ what: String, _ cause: (any Error)? = nil) -> JobError {
         JobError(.internal, "invalid reply of a render process: \(what)", isRetryable: false, cause: cause)
-    }
-
-    // MARK: Processes
-
-    private func idle() -> RenderProcess? {
-        while let (child, _) = state.withLock({ $0.idle.popLast() }) {
-            if child.isRunning { return child }
-            end(child)
-        }
-        return nil
     }
 
     private func start() throws(JobError) -> RenderProcess {
@@ -151,47 +128,8 @@ public final class RenderProcessPool: Sendable {
         } catch {
             throw JobError(.internal, "could not start a render process: \(error)", cause: error)
         }
-        let isClosed = state.withLock { state in
-            state.all.append(child)
-            return state.isClosed
-        }
-        guard !isClosed else {
-            end(child)
-            throw JobError(.internal, "rendering is shutting down")
-        }
+        guard pool.add(child) else { throw JobError(.internal, "rendering is shutting down") }
         return child
-    }
-
-    private func keep(_ child: RenderProcess, _ privateBytes: Int, in memory: MemoryBudget) {
-        guard privateBytes <= options.restingMemory, child.answered < options.renderings,
-            let share = memory.reserveIdle(privateBytes)
-        else {
-            end(child)
-            return
-        }
-        let isClosed = state.withLock { state in
-            if !state.isClosed { state.idle.append((child, share)) }
-            return state.isClosed
-        }
-        if isClosed { end(child) }
-    }
-
-    /// Kills the idle render processes, because their memory is needed.
-    func endIdle() {
-        let idle = state.withLock { state in
-            defer { state.idle = [] }
-            return state.idle
-        }
-        for (child, _) in idle { end(child) }
-    }
-
-    @discardableResult
-    private func end(_ child: RenderProcess) -> ChildProcess.Exit {
-        // A render process has nothing to clean up, so it is killed.
-        child.kill()
-        let exit = child.exit()
-        state.withLock { state in state.all.removeAll { $0 === child } }
-        return exit
     }
 }
 

@@ -245,3 +245,29 @@ extension RenderService {
         ) { Double(memoryUse.waiting) }
     }
 }
+
+extension DetectorPool {
+    /// Creates the pool of a detector, which logs its problems and counts its detections.
+    /// - Returns: The pool, or nil if no detector is configured.
+    static func make(_ options: DetectorOptions, log: Log, metrics: Metrics) -> DetectorPool? {
+        guard !options.command.isEmpty else { return nil }
+        func counter(_ outcome: String) -> Counter {
+            metrics.counter(
+                "halcyon_detections_total",
+                help: "Attempts to detect things in a picture, by outcome: found, nothing, or failed.",
+                labels: ["outcome": outcome])
+        }
+        let (found, nothing, failed) = (counter("found"), counter("nothing"), counter("failed"))
+        let duration = metrics.histogram(
+            "halcyon_detection_duration_seconds", help: "Time that the detector takes for a picture.")
+        return DetectorPool(options) { event in
+            if case .completed(let boxes, let time) = event {
+                (boxes > 0 ? found : nothing).add()
+                duration.observe(time)
+                return
+            }
+            if case .failed = event { failed.add() }
+            log.warning("the detector reported a problem", ["said": event.description])
+        }
+    }
+}

@@ -8,7 +8,7 @@ enum DoctorCommand: Subcommand {
     static let command = Command(
         "doctor",
         summary:
-            "Check Kafka, Redis, the result store, libraries, formats, fonts, ffmpeg and limits, and suggest fixes.",
+            "Check Kafka, Redis, the result store, libraries, formats, the detector and limits, and suggest fixes.",
         discussion: """
             Read-only, except for a small object that is written to the result store and deleted. Exits with code 1 on \
             errors. Warnings do not affect the exit code.
@@ -34,7 +34,9 @@ enum DoctorCommand: Subcommand {
         async let codecs = CodecCheck().findings()
         let machine = HostCheck(
             fetches: worker.fetches, concurrency: worker.concurrency, memoryLimit: worker.memoryLimit)
-        let findings = try await kafka + redis + store + [machine.libraries, machine.videos] + codecs + machine.limits
+        async let detector = machine.detector(configuration.detector)
+        let host = await [machine.libraries, machine.videos, detector]
+        let findings = try await kafka + redis + store + host + codecs + machine.limits
         try Task.checkCancellation()
 
         let isHealthy = !findings.contains { $0.level == .broken }

@@ -1,5 +1,7 @@
+import Concurrency
 import Curl
 import Glibc
+import HalcyonImaging
 import HalcyonSources
 import Hashing
 import JSON
@@ -31,6 +33,21 @@ struct HostCheck {
             ?? .warning(
                 "videos", "\(program) not found; jobs with video sources fail with provider_error",
                 mend: "install it (Debian: apt-get install ffmpeg) if jobs use videos")
+    }
+
+    /// Starts a detector and returns the finding.
+    func detector(_ options: DetectorOptions) async -> DoctorReport {
+        guard let program = options.command.first else {
+            return .ok("detector", "none, so gravity has its fallback, and faces cannot be hidden")
+        }
+        let pool = DetectorPool(options) { _ in }
+        do {
+            let kinds = try await blocking { try pool.probe() }.map(\.rawValue).sorted()
+            return .ok("detector", "\(options.name) finds \(kinds.joined(separator: ", ")), started as \(program)")
+        } catch {
+            return .broken(
+                "detector", "\(error)", mend: "correct images.detector, or remove it if no job uses it")
+        }
     }
 
     /// The findings on open files and memory that the settings require.

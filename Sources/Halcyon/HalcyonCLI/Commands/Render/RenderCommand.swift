@@ -168,7 +168,12 @@ struct LocalRendering: Sendable {
         children = RenderProcessPool(configuration.options.renderChildren) { Console.complain("render process: \($0)") }
         let options = configuration.detector
         detector =
-            options.command.isEmpty ? nil : DetectorPool(options) { Console.complain("detector: \($0)") }
+            options.command.isEmpty
+            ? nil
+            : DetectorPool(options) { event in
+                if case .completed = event { return }
+                Console.complain("detector: \(event)")
+            }
         service = RenderService(
             renderer: Renderer(limits: configuration.options.worker.images, extensions: Configuration.extensions),
             pool: pool,
