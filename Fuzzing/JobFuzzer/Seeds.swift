@@ -8,13 +8,18 @@ enum Seeds {
     /// The maximum size of a file in bytes. Larger files are too slow.
     private static let longest = 16 << 10
 
+    /// Malformed files, without slow ones that only the limits of a child process stop. The fuzzer has no child
+    /// processes.
+    static var malformed: [[UInt8]] {
+        MalformedImage.all().filter { $0.time > .seconds(2) && !$0.isBoundByChild }.map { $0.bytes() }
+            .filter { $0.count <= longest }
+    }
+
     static func write(to folder: String) throws {
         mkdir(folder, 0o755)
         // All seeds must be valid jobs.
         for job in jobs { _ = try JobDecoder().read(Array(job.utf8), defaultID: "seed") }
-        // Excludes slow files that only the time limit of a child process stops. The fuzzer has no child processes.
-        let hostile = MalformedImage.all().filter { $0.time > .seconds(2) && !$0.isBoundByChild }
-        let files = (try SmallPictures.all()) + hostile.map { $0.bytes() }.filter { $0.count <= longest }
+        let files = try SmallPictures.all() + malformed
         // Combines each file with two jobs, because all combinations would be thousands. Each job is used.
         for (index, file) in files.enumerated() {
             for job in [jobs[index % jobs.count], jobs[(index * 7 + 3) % jobs.count]] {

@@ -84,6 +84,7 @@ enum PDFFile {
             .rendersOrFails("PDF 100000 states deep", page(content: String(repeating: "q ", count: 100_000)))
                 .boundByChild(),
             .rendersOrFails("PDF with invalid content", page(content: String(repeating: "[<(", count: 10_000))),
+            .fails("PDF with an endless table", text("%PDF-1.4\n1 0obj<</<<>>stream\nstartxref58")).boundByChild(),
             .renders(
                 "PDF with a script",
                 document([
