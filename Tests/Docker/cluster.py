@@ -17,6 +17,8 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCKER = os.environ.get("DOCKER", "docker")
 IMAGE = os.environ["HALCYON_IMAGE"]
+# The image with the detector of faces. Empty if it is not tested.
+FACES_IMAGE = os.environ.get("FACES_IMAGE", "")
 SAMPLES = ("astronaut", "chelsea", "coffee", "hubble", "rocket")
 
 # A slow origin, so that jobs are in flight whenever a worker is disturbed. Paths below /fast/ are not limited.
@@ -51,9 +53,12 @@ def docker(*arguments, **options):
     return run(DOCKER, *arguments, **options)
 
 
-def halcyon(*arguments, **options):
+def halcyon(*arguments, image=IMAGE, volumes=(), **options):
     """Runs a command in a new container with the restrictions of compose.yaml and without a network."""
-    return docker("run", "--rm", "--interactive", "--read-only", "--cap-drop", "ALL", "--network", "none", IMAGE, *arguments, **options)
+    mounts = [part for volume in volumes for part in ("--volume", volume)]
+    return docker(
+        "run", "--rm", "--interactive", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true", "--network", "none", *mounts,
+        image, *arguments, **options)
 
 
 def until(what, body, seconds=120, pause=0.1):
@@ -76,6 +81,12 @@ def get(url, timeout=10):
         return error.code, error.read()
     except OSError:
         return 0, b""
+
+
+def status(process, name):
+    """A field of /proc/PID/status."""
+    text = pathlib.Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    return next(line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith(name + ":"))
 
 
 class Container:
@@ -103,8 +114,7 @@ class Container:
 
     def status(self, name):
         """A field of the first process' /proc/PID/status."""
-        text = pathlib.Path(f"/proc/{self.process}/status").read_text(encoding="utf-8")
-        return next(line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith(name + ":"))
+        return status(self.process, name)
 
     @property
     def memory(self):
@@ -143,7 +153,7 @@ class Cluster:
         figure("`compose up` until gateway and worker serve", f"{time.monotonic() - begin:.1f} s")
 
     def stop(self):
-        self.compose("--profile", "tls", "down", "--volumes", "--timeout", "40", "--remove-orphans", check=False)
+        self.compose("--profile", "tls", "--profile", "faces", "down", "--volumes", "--timeout", "40", "--remove-orphans", check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
@@ -255,6 +265,10 @@ class Cluster:
                 "environment": {
                     "HALCYON_REDIS_URL": f"rediss://:{self.password}@secure:6380", "HALCYON_KAFKA_PREFIX": "tls.", "HALCYON_KAFKA_GROUP": "tls",
                     "SSL_CERT_FILE": "/certificates/authority.pem"}},
+            # A worker with the detector of faces, in a third cluster on the same brokers.
+            "faces-worker": {
+                "extends": {"file": str(ROOT / "docker/compose.yaml"), "service": "worker"}, "profiles": ["faces"], "image": FACES_IMAGE or IMAGE,
+                "environment": {"HALCYON_KAFKA_PREFIX": "faces.", "HALCYON_KAFKA_GROUP": "faces"}},
         }}
 
 

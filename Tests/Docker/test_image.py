@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from cluster import IMAGE, Container, docker, figure, halcyon, mebibytes, until
+from cluster import IMAGE, ROOT, Container, docker, figure, halcyon, mebibytes, until
 
 
 class Image(unittest.TestCase):
@@ -65,6 +65,22 @@ class Image(unittest.TestCase):
             done = docker(*box, IMAGE, "render", source, "--width", "32", "--set", "sources.fileRoots=/videos", "--json", "-o", "/dev/null")
         image = json.loads(done.stdout)
         self.assertEqual((image["width"], image["height"]), (32, 24))
+
+    def test_has_no_detector(self):
+        """Gravities then have their fallback, and jobs that hide or report faces fail."""
+        def render(**fields):
+            job = json.dumps({"source": "file:///pictures/astronaut.jpg", "width": 300, "height": 100} | fields)
+            return halcyon(
+                "render", "--job", "-", "--json", "--set", "sources.fileRoots=/pictures", "-o", "/dev/null", volumes=[f"{ROOT}/Samples:/pictures:ro"],
+                input=job, check=False)
+
+        strip = {gravity: json.loads(render(gravity=gravity).stdout)["sha256"] for gravity in ("faces", "attention", "center")}
+        self.assertEqual(strip["faces"], strip["attention"])
+        self.assertNotEqual(strip["faces"], strip["center"])
+        for fields in ({"processors": ["blurFaces"]}, {"processors": ["pixelateFaces"]}, {"faces": True}):
+            done = render(**fields)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("internal: faces cannot be detected: no detector is configured; set images.detector", done.stderr)
 
     def test_needs_no_shell(self):
         """Rendering, render processes and the health check work after all shells are removed."""

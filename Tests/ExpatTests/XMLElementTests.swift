@@ -19,6 +19,11 @@ import Testing
         #expect(throws: XMLError.self) { try XMLElement(document: Array(text.utf8)) }
     }
 
+    @Test func errorsTellTheLine() {
+        let error = #expect(throws: XMLError.self) { try XMLElement(document: Array("<a>\n<b>\n</a>".utf8)) }
+        #expect(error?.description == "line 3: mismatched tag")
+    }
+
     @Test func rejectsDeepNesting() {
         func nested(_ depth: Int) -> [UInt8] {
             Array((String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)).utf8)

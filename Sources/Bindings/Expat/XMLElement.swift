@@ -33,7 +33,7 @@ public struct XMLElement: Hashable, Sendable {
         }
         guard status == XML_STATUS_OK, document.count <= Int32.max else {
             let reason = XML_ErrorString(XML_GetErrorCode(parser)).map { String(cString: $0) } ?? "too large"
-            throw XMLError(description: "line \(XML_GetCurrentLineNumber(parser)): \(reason)")
+            throw XMLError(description: "line \(cexpat_line(parser)): \(reason)")
         }
         guard let root = builder.root else { throw XMLError(description: "the elements are nested too deeply") }
         self = root
