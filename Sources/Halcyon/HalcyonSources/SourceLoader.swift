@@ -40,7 +40,7 @@ public struct SourceLoader: Sendable {
         try await fetch(request, ifNoneMatch: known, range: nil)
     }
 
-    /// Fetches a source or, from the web and S3, a part of it.
+    /// Fetches a source or, from the web, S3 and files, a part of it.
     private func fetch(
         _ request: SourceRequest, ifNoneMatch known: Validators?, range: Range<Int>?
     ) async throws -> FetchResponse {
@@ -48,7 +48,7 @@ public struct SourceLoader: Sendable {
         case .web(let url):
             return try await web.fetch(WebProvider.Reference(url, request.headers), ifNoneMatch: known, range: range)
         case .initials(let letters): return try await initials.fetch(letters, ifNoneMatch: known)
-        case .file(let file): return try await self.file.fetch(file, ifNoneMatch: known)
+        case .file(let file): return try await self.file.fetch(file, ifNoneMatch: known, range: range)
         case .data(let bytes): return try await data.fetch(bytes, ifNoneMatch: known)
         case .s3(let object): return try await s3.fetch(object, ifNoneMatch: known, range: range)
         case .custom(let source): return try await fetch(source, ifNoneMatch: known)

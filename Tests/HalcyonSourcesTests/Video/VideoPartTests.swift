@@ -93,6 +93,33 @@ import Vips
         await folder.remove()
     }
 
+    @Test(arguments: [true, false]) func loadsOnlyPartsOfAFile(indexFirst: Bool) async throws {
+        let folder = TemporaryFolder("video")
+        try await Self.writeLongVideo(to: "\(folder.path)/long.mp4", indexFirst: indexFirst)
+        folder.write(try await TestClip.mp4(), to: "short.mp4")
+        folder.write([], to: "empty.mp4")
+        try await withLoader({
+            $0.fileRoots = [folder.path]
+            $0.video.maximumBytes = 4 << 20
+        }) { loader in
+            for (seconds, color) in [(0.0, "red"), (2.5, "blue")] {
+                for name in ["long", "short"] {
+                    let file = try Source("file://\(folder.path)/\(name).mp4")
+                    let frame = try await loader.load(.video(try VideoSource(file, seconds: seconds)))
+                    #expect(try await Self.color(frame.body, 40, 20) == color)
+                    #expect(frame.status == nil && frame.headers.first("Content-Range") == nil)
+                    #expect(frame.validators.etag != nil)
+                }
+            }
+            let empty = Source.video(try VideoSource(try Source("file://\(folder.path)/empty.mp4"), seconds: 0))
+            #expect(try await loader.failure(of: empty)?.code == .providerError)
+            // A whole file is limited as before.
+            let whole = try Source("file://\(folder.path)/long.mp4")
+            #expect(try await loader.failure(of: whole)?.code == .tooLarge)
+        }
+        await folder.remove()
+    }
+
     @Test func loadsOnlyPartsOfAnObject() async throws {
         let folder = TemporaryFolder("video")
         try await Self.writeLongVideo(to: "\(folder.path)/long.mp4", indexFirst: false, size: 40 << 20)

@@ -46,8 +46,8 @@ struct DetectorFailure: Error, CustomStringConvertible {
     }
 }
 
-/// A pool of detector processes, which are limited and killed like render processes. Each occupies a thread of the render
-/// pool while it works, so there are never more than threads.
+/// A pool of detector processes, which are limited and killed like render processes. Each occupies a thread of the
+/// render pool while it works, so there are never more than threads.
 public final class DetectorPool: Sendable {
     /// The maximum number of boxes in a reply.
     static let mostBoxes = 256

@@ -2,6 +2,7 @@ import CLinux
 import Concurrency
 import Glibc
 import HalcyonModel
+import Subprocess
 
 /// A provider of files in the folders that the operator configured, and no others.
 struct FileProvider: SourceProvider {
@@ -19,6 +20,16 @@ struct FileProvider: SourceProvider {
     /// - Throws: ``JobError``: `forbidden` for a path that is under no root, leads out of its root, or is not a regular
     ///   file; `not_found`; `too_large`; `provider_error`.
     func fetch(_ file: FileSource, ifNoneMatch known: Validators?) async throws -> FetchResponse {
+        try await fetch(file, ifNoneMatch: known, range: nil)
+    }
+
+    /// Reads a file or a part of it.
+    /// - Parameter range: The part; nil for everything. It ends with the file. The field Content-Range of the result says
+    ///   which part it is, as in a response of HTTP.
+    /// - Throws: Like ``fetch(_:ifNoneMatch:)``.
+    func fetch(
+        _ file: FileSource, ifNoneMatch known: Validators?, range: Range<Int>?
+    ) async throws -> FetchResponse {
         guard let (root, path) = roots.lazy.compactMap({ root in root.path(of: file.path).map { (root, $0) } }).first
         else {
             throw JobError(
@@ -35,15 +46,21 @@ struct FileProvider: SourceProvider {
             }
             let validators = Validators(etag: opened.etag)
             if known == validators { return .notModified(.init()) }
-            guard opened.size <= limit else { throw JobError(tooLargeFor: limit) }
+            let size = opened.size
+            let part = range?.clamped(to: 0..<size)
+            guard part?.count ?? size <= limit else { throw JobError(tooLargeFor: limit) }
             let bytes: [UInt8]?
             do throws(SystemError) {
-                bytes = try opened.bytes(upTo: limit)
+                bytes = try opened.bytes(of: part, upTo: limit)
             } catch {
                 throw JobError(.providerError, "\(file.path): \(error)", cause: error)
             }
             guard let bytes else { throw JobError(tooLargeFor: limit) }
-            return .loaded(LoadedSource(body: bytes, validators: validators))
+            var loaded = LoadedSource(body: bytes, validators: validators)
+            if let part, !part.isEmpty {
+                loaded.headers["Content-Range"] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(size)"
+            }
+            return .loaded(loaded)
         }
     }
 }
@@ -172,9 +189,18 @@ struct OpenFile: ~Copyable {
         return "\"\(String(nanoseconds, radix: 16))-\(String(size, radix: 16))\""
     }
 
-    /// Reads the whole file; nil if it has grown beyond `limit`.
+    /// Reads a part of the file, or all of it.
+    /// - Returns: The bytes. A part is shorter if the file has become shorter. nil if the file has grown beyond `limit`.
     /// - Throws: ``SystemError``.
-    func bytes(upTo limit: Int) throws(SystemError) -> [UInt8]? {
+    func bytes(of part: Range<Int>? = nil, upTo limit: Int) throws(SystemError) -> [UInt8]? {
+        guard let part else { return try allBytes(upTo: limit) }
+        guard lseek(descriptor, part.lowerBound, SEEK_SET) >= 0 else { throw SystemError(errno) }
+        let (bytes, failure) = DescriptorIO.readAll(part.count, from: descriptor)
+        guard failure == 0 else { throw SystemError(failure) }
+        return bytes
+    }
+
+    private func allBytes(upTo limit: Int) throws(SystemError) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size)
         // One byte more than the limit shows that the file is too large.

@@ -164,9 +164,12 @@ struct VideoFile {
 }
 
 extension LoadedSource {
+    /// True if the body is a part of the source. There is no status without HTTP.
+    var isPart: Bool { status == 206 || status == nil && headers.first("Content-Range") != nil }
+
     /// The range of the body in the whole source, if it is a part of it.
     fileprivate var range: (first: Int, last: Int, total: Int?)? {
-        status == 206 ? headers.first("Content-Range").flatMap(RangeResume.range) : nil
+        isPart ? headers.first("Content-Range").flatMap(RangeResume.range) : nil
     }
 }
 

@@ -62,7 +62,7 @@ struct VideoProvider: SourceProvider {
         // A response without a range, or with another one than the first bytes, is the whole video or none.
         var part = try await blocking { () throws(JobError) in try VideoFile(first) }
         if try await part?.prepare(load) != true {
-            if loaded.status == 206 {
+            if loaded.isPart {
                 guard case .loaded(let whole) = try await fetchPart(reference.request, nil, nil) else {
                     throw JobError(.internal, "unexpected \"not modified\" response to an unconditional request")
                 }
