@@ -38,7 +38,8 @@ import Testing
     @Test func facesAreReportedKeptAndHidden() async throws {
         try await Self.withDetector(Self.command("boxes")) { cluster, origin, metrics in
             let variants = [
-                #"{"name":"all","faces":true}"#, #"{"name":"card","width":128,"height":512,"gravity":"faces","faces":true}"#,
+                #"{"name":"all","faces":true}"#,
+                #"{"name":"card","width":128,"height":512,"gravity":"faces","faces":true}"#,
                 #"{"name":"public","processors":["blurFaces"]}"#, #"{"name":"plain"}"#,
             ]
             let job = #"{"source":"\#(origin.url("/a"))","variants":[\#(variants.joined(separator: ","))],"id":"#

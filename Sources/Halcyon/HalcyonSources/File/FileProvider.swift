@@ -24,8 +24,8 @@ struct FileProvider: SourceProvider {
     }
 
     /// Reads a file or a part of it.
-    /// - Parameter range: The part; nil for everything. It ends with the file. The field Content-Range of the result says
-    ///   which part it is, as in a response of HTTP.
+    /// - Parameter range: The part; nil for everything. It ends with the file. The field Content-Range of the result
+    ///   says which part it is, as in a response of HTTP.
     /// - Throws: Like ``fetch(_:ifNoneMatch:)``.
     func fetch(
         _ file: FileSource, ifNoneMatch known: Validators?, range: Range<Int>?
@@ -190,7 +190,8 @@ struct OpenFile: ~Copyable {
     }
 
     /// Reads a part of the file, or all of it.
-    /// - Returns: The bytes. A part is shorter if the file has become shorter. nil if the file has grown beyond `limit`.
+    /// - Returns: The bytes. A part is shorter if the file has become shorter. nil if the whole file has grown beyond
+    ///   `limit`.
     /// - Throws: ``SystemError``.
     func bytes(of part: Range<Int>? = nil, upTo limit: Int) throws(SystemError) -> [UInt8]? {
         guard let part else { return try allBytes(upTo: limit) }
