@@ -148,6 +148,7 @@ import Testing
         let outage = FaultRecord(kind: .storeCut, begin: 1.5, end: 1.6)
         #expect(broken("failed/internal") == 1 && broken("failed/internal", outage) == 0)
         #expect(broken("failed/internal", FaultRecord(kind: .redisKill, begin: 1.5, end: 1.6, hitsRedis: true)) == 0)
+        #expect(broken("failed/internal", FaultRecord(kind: .freeze, begin: 1.5, end: 1.6)) == 0)
         #expect(broken("failed/internal", FaultRecord(kind: .kill, begin: 1.5, end: 1.6)) == 1)
         #expect(broken("failed/internal", FaultRecord(kind: .storeFull, begin: 2.5, end: 9)) == 1)
         #expect(broken("failed/invalid_job", outage) == 1)

@@ -30,6 +30,10 @@ import Testing
                 + "state SSL_HANDSHAKE, 1 identical error(s) suppressed)", "SSL handshake failed: no certificate"
         ),
         (
+            "[thrd:ssl://a:9093/bootstrap]: ssl://a:9093/1: Disconnected (after 2ms in state SSL_HANDSHAKE)",
+            "SSL handshake failed: Disconnected"
+        ), ("[thrd:a:1/1]: a:1/1: Disconnected (after 2ms in state UP)", "Disconnected"),
+        (
             "[thrd:a:1/bootstrap]: a:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused",
             "Connect to ipv4#127.0.0.1:1 failed: Connection refused"
         ), ("unknown form", "unknown form"),

@@ -224,8 +224,11 @@ extension KafkaTests {
             let apache = try await ApacheKafka(properties: ["auto.create.topics.enable=true"])
             let changes = Lock<[Connection]>([])
             let producer = try Producer(
-                properties: ["bootstrap.servers": apache.bootstrapServers, "enable.idempotence": "true"],
-                events: ClientCallbacks(connection: { change in changes.withLock { $0.append(change) } }))
+                properties: [
+                    "bootstrap.servers": apache.bootstrapServers, "enable.idempotence": "true",
+                    // The time that the creation of the topic may take before its records are rejected.
+                    "topic.metadata.propagation.max.ms": "600000",
+                ], events: ClientCallbacks(connection: { change in changes.withLock { $0.append(change) } }))
             async let delivery = producer.send(ProducerRecord(topic: "early", value: [1]))
             try await until("the absence is reported") { changes.withLock { $0 } == [.lost] }
             try await apache.start()

@@ -298,7 +298,8 @@ import Testing
             try report.member("findings")?.forEachElement { findings.append($0) }
             return findings
         }.first { $0.at("subject") == "Kafka" }
-        #expect(finding?.at("level") == "broken" && finding?.at("message")?.contains(reason) == true)
+        #expect(
+            finding?.at("level") == "broken" && finding?.at("message")?.contains(reason) == true, "\(doctor.output)")
         #expect(finding?.at("remedy")?.contains("kafka.properties") == true)
     }
 

@@ -48,7 +48,8 @@ public struct Audit: Sendable {
         let told = Dictionary(grouping: ends, by: \.place)
         let places = Set(sent.map(\.place))
         let firsts = told.mapValues { $0.map(\.at).min()! }
-        let outages = faults.filter { $0.hitsRedis || $0.kind.hitsStore }
+        // The requests of a frozen worker to the store time out, which opens its circuit breaker.
+        let outages = faults.filter { $0.hitsRedis || $0.kind.hitsStore || $0.kind == .freeze }
         var newest: [String: Int] = [:]
         for job in sent { if let slot = job.slot { newest[slot] = max(newest[slot] ?? 0, job.generation) } }
 

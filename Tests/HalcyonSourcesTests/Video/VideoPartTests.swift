@@ -199,24 +199,49 @@ import Vips
         let clip = try await TestClip.mp4()
         let start = try #require(clip.indices.dropLast(8).last { clip[$0..<$0 + 4].elementsEqual("moov".utf8) })
         let moov = Array(clip[(start + 4)...])
-        let index = try #require(MP4Index(moov: moov))
+        let index = try #require(MP4Index(moov: moov, fileSize: clip.count))
         #expect(index.codec == "mpeg4" && abs(index.duration - 3) < 0.01)
         #expect(index.parts(at: 1.5, gap: 1 << 20).count == 1)
         #expect(index.parts(at: 86_400, gap: 0).allSatisfy { $0.upperBound <= clip.count })
-        var generator = SeededNumbers(seed: 5)
-        for round in 0..<3000 {
-            var damaged = moov
-            for _ in 0..<Int.random(in: 1...4, using: &generator) {
-                let place = Int.random(in: 0..<damaged.count, using: &generator)
-                damaged[place] = [0, 1, 127, 128, 255, UInt8.random(in: 0...255, using: &generator)]
-                    .randomElement(using: &generator)!
+        await blocking {
+            var generator = SeededNumbers(seed: 5)
+            for round in 0..<3000 {
+                var damaged = moov
+                for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                    let place = Int.random(in: 0..<damaged.count, using: &generator)
+                    damaged[place] = [0, 1, 127, 128, 255, UInt8.random(in: 0...255, using: &generator)]
+                        .randomElement(using: &generator)!
+                }
+                if round.isMultiple(of: 7) { damaged.removeLast(Int.random(in: 1..<damaged.count, using: &generator)) }
+                _ = MP4Index(moov: damaged, fileSize: clip.count)?.parts(at: 1.5, gap: 100)
             }
-            if round.isMultiple(of: 7) { damaged.removeLast(Int.random(in: 1..<damaged.count, using: &generator)) }
-            _ = MP4Index(moov: damaged)?.parts(at: 1.5, gap: 100)
         }
         for bytes in [[], [0], [UInt8](repeating: 0, count: 4000), [UInt8](repeating: 255, count: 4000)] {
-            #expect(MP4Index(moov: bytes) == nil)
+            #expect(MP4Index(moov: bytes, fileSize: 8000) == nil)
         }
+    }
+
+    /// A test process that hangs is the failure.
+    @Test func countsBeyondTheSamplesCostNothing() async throws {
+        let clip = try await TestClip.mp4()
+        let start = try #require(clip.indices.dropLast(8).last { clip[$0..<$0 + 4].elementsEqual("moov".utf8) })
+        for table in ["stts", "stsc"] {
+            var moov = Array(clip[(start + 4)...])
+            let place = try #require(moov.indices.dropLast(8).first { moov[$0..<$0 + 4].elementsEqual(table.utf8) })
+            moov.replaceSubrange(place + 8..<place + 12, with: [255, 255, 255, 255])
+            let times = await blocking { [moov] in MP4Index(moov: moov, fileSize: clip.count)?.parts(at: 1.5, gap: 9) }
+            #expect(times?.isEmpty != true)
+        }
+    }
+
+    @Test func indexCannotHaveMoreSamplesThanItsFileHasBytes() async throws {
+        let clip = try await TestClip.mp4()
+        let start = try #require(clip.indices.dropLast(8).last { clip[$0..<$0 + 4].elementsEqual("moov".utf8) })
+        var moov = Array(clip[(start + 4)...])
+        let sizes = try #require(moov.indices.dropLast(8).first { moov[$0..<$0 + 4].elementsEqual("stsz".utf8) })
+        // Four million samples of one byte each.
+        moov.replaceSubrange(sizes + 8..<sizes + 16, with: [0, 0, 0, 1, 0, 0x3d, 0x09, 0])
+        #expect(MP4Index(moov: moov, fileSize: clip.count) == nil)
     }
 
     // MARK: Several frames

@@ -39,8 +39,11 @@ public final class Admin: Sendable {
         for _ in 0..<2 {
             if let colon = reason.firstRange(of: ": ") { reason = reason[colon.upperBound...] }
         }
-        if let details = reason.firstRange(of: " (after ") { reason = reason[..<details.lowerBound] }
-        return String(reason)
+        guard let details = reason.firstRange(of: " (after ") else { return String(reason) }
+        let failure = String(reason[..<details.lowerBound])
+        // A broker that closes the connection need not say why.
+        let isHandshake = reason[details.upperBound...].contains("in state SSL_HANDSHAKE")
+        return isHandshake && !failure.contains("SSL") ? "SSL handshake failed: \(failure)" : failure
     }
 
     /// Closes the client. Calls in flight finish; later ones throw ``KafkaError/Code/closed``. A second call does

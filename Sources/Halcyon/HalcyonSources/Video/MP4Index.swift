@@ -27,15 +27,17 @@ struct MP4Index: Sendable {
     /// Samples at the beginning of the file from which ffmpeg learns the properties of the track.
     private static let firstSamples = 12
 
-    /// Parses the content of the box `moov`; nil if it has no index of a video track, such as a fragmented file.
-    init?(moov: [UInt8]) {
+    /// Parses the content of the box `moov`.
+    /// - Parameter fileSize: The size of the whole file in bytes, which limits the number of samples.
+    /// - Returns: nil if it has no index of a video track, such as a fragmented file.
+    init?(moov: [UInt8], fileSize: Int) {
         let movie = MP4Box.all(in: moov[...])
         guard !movie.contains(where: { $0.type == "mvex" }), let track = movie.lazy.compactMap(VideoTrack.init).first
         else { return nil }
         codec = Self.names[track.entry] ?? track.entry.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
         scale = Double(track.scale)
         duration = Double(track.duration) / scale
-        guard read(track.table), !codec.isEmpty else { return nil }
+        guard read(track.table, fileSize), !codec.isEmpty else { return nil }
         let timescale = movie.first("mvhd").flatMap { MP4Box.timing($0.content)?.scale } ?? 1
         shift = track.edits.map { Self.shift(of: $0, media: scale, movie: Double(timescale)) } ?? 0
     }
@@ -69,10 +71,10 @@ struct MP4Index: Sendable {
     ]
 
     /// Reads the tables of samples (sections 8.6.1, 8.6.2, 8.7.3 to 8.7.5).
-    private mutating func read(_ table: [MP4Box]) -> Bool {
+    private mutating func read(_ table: [MP4Box], _ fileSize: Int) -> Bool {
         guard let lengths = table.first("stsz")?.content, let uniform = lengths.number(4),
-            let count = lengths.number(8),
-            (1...Self.mostSamples).contains(count), let durations = table.first("stts")?.content,
+            let count = lengths.number(8), (1...Self.mostSamples).contains(count), uniform * count <= fileSize,
+            let durations = table.first("stts")?.content,
             let runs = durations.number(4), let chunks = table.first("stsc")?.content, let groups = chunks.number(4)
         else { return false }
         if uniform > 0 {
@@ -82,7 +84,8 @@ struct MP4Index: Sendable {
             sizes = (0..<count).map { lengths.number(12 + $0 * 4) ?? 0 }
         }
         var time = 0
-        for run in 0..<runs where times.count < count {
+        for run in 0..<runs {
+            if times.count == count { break }
             guard let repeats = durations.number(8 + run * 8), let step = durations.number(12 + run * 8) else {
                 return false
             }
@@ -95,7 +98,8 @@ struct MP4Index: Sendable {
         guard times.count == count, let places = wide ?? table.first("stco")?.content, let total = places.number(4)
         else { return false }
         var chunk = 1
-        for group in 0..<groups where offsets.count < count {
+        for group in 0..<groups {
+            if offsets.count == count { break }
             guard let first = chunks.number(8 + group * 12), let inside = chunks.number(12 + group * 12),
                 first == chunk,
                 inside > 0

@@ -67,7 +67,7 @@ struct VideoFile {
             return true
         }
         guard let place = try await findIndex(load) else { return false }
-        index = MP4Index(moov: try bytes(of: place))
+        index = MP4Index(moov: try bytes(of: place), fileSize: size)
         return index != nil
     }
 
