@@ -8,7 +8,7 @@ import Testing
 
 /// A flood of one tenant that is longer than the look-ahead.
 @Suite(.limitedParallelism) struct OverflowTests {
-    private static let flood = 900
+    private static let flood = 600
 
     private static func job(_ number: Int, _ tenant: String) -> String {
         #"{"id":"\#(tenant)\#(number)","source":"slow:\#(tenant)\#(number)","width":8,"height":8,"tenant":"\#(tenant)"}"#
