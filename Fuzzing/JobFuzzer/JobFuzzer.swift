@@ -10,9 +10,8 @@ import Vips
 ///     JobFuzzer [libFuzzer options] FOLDER…
 ///
 /// An input consists of the JSON of a job, a zero byte, and an image file, whose bytes also determine what a detector
-/// finds in it. A finding is a crash, a job error with an
-/// unexpected code such as `internal` or `poison`, any other error, a leaked libvips object, or an input that exceeds
-/// libFuzzer's limits on memory and time.
+/// finds in it. A finding is a crash, a job error with an unexpected code such as `internal` or `poison`, any other
+/// error, a leaked libvips object, or an input that exceeds libFuzzer's limits on memory and time.
 enum JobFuzzer {
     /// The only documents that are rendered. Poppler needs unlimited memory for some malformed ones, which render
     /// processes limit and this process cannot.

@@ -6,7 +6,8 @@ import Testing
 
 /// Jobs that need a detector, with a complete worker.
 @Suite(.limitedParallelism) struct DetectionTests {
-    /// Two faces, in shares of the picture of 512×512 pixels. The last argument says how the detector behaves.
+    /// The command of a detector that finds two faces, in fractions of the picture of 512×512 pixels.
+    /// - Parameter mode: The behavior of the detector.
     private static func command(_ mode: String) -> [String] {
         let script = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../Detectors/detector.py").standardized.path
