@@ -196,7 +196,7 @@ let package = Package(
             resources: [.copy("Processors/Goldens")]),
         tests(of: "HalcyonTelemetry", ["Curl", "HTTPServer"]),
         tests(of: "HalcyonCoordination", ["Redis"], swift: optimized),
-        tests(of: "HalcyonSources", ["Vips", "Curl", "Redis", "HalcyonModel", "HalcyonCoordination", "AddressRunner"]),
+        tests(of: "HalcyonSources", clustering + ["CLinux", "Vips", "Curl", "AddressRunner"]),
         tests(of: "HalcyonResults", ["HalcyonModel", "HalcyonSources"]),
         tests(of: "HalcyonCluster", clustering),
         tests(of: "HalcyonNotifications", clustering + ["HalcyonSources", "HalcyonCluster"]),

@@ -1,6 +1,7 @@
 import HalcyonCoding
 import HalcyonModel
 import JSON
+import TestSupport
 import Testing
 
 /// Compares the documentation with the code and the schema.

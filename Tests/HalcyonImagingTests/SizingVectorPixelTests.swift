@@ -53,9 +53,8 @@ import Vips
 
     static func vectors() throws -> [Vector] {
         struct File: Decodable { let vectors: [Vector] }
-        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let file = folder.appending(path: "HalcyonModelTests/Vectors/sizing.json")
-        return try JSONDecoder().decode(File.self, from: Data(contentsOf: file)).vectors
+        let file = try Repository.bytes("Tests/HalcyonModelTests/Vectors/sizing.json")
+        return try JSONDecoder().decode(File.self, from: Data(file)).vectors
     }
 
     @Test func losslessImagesMatchTheVectors() async throws {

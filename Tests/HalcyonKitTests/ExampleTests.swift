@@ -9,9 +9,7 @@ extension ClusterTests {
     /// The clients and examples in other languages, run from the repository without changes.
     @Suite(.extended) struct ExampleTests {
         private var cluster: ClusterFixture { ClusterFixture.current }
-        private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
-            .standardized
-            .path
+        private static let root = Repository.path("")
 
         /// A language of clients and examples.
         enum Language: String, CaseIterable, Sendable, CustomTestStringConvertible {

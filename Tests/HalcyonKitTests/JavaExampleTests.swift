@@ -11,9 +11,6 @@ import Testing
         if: FileManager.default.isExecutableFile(atPath: "/usr/bin/javac"),
         "there is no javac; make deps-test installs it"))
 struct JavaExampleTests {
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
-        .standardized.path
-
     /// Runs a command that writes `output` and `errors` to the folder, and waits for its exit.
     private func run(_ command: [String], in folder: TemporaryFolder) async throws -> ChildProcess.Exit {
         var options = ChildProcess.Options()
@@ -27,8 +24,8 @@ struct JavaExampleTests {
         let folder = TemporaryFolder("java")
         let brokers = apache.bootstrapServers
         let libraries = "\(try #require(ApacheKafka.home))/libs/*:\(folder.path)/*"
-        let example = "\(Self.root)/Examples/java/Example.java"
-        #expect(try await run(["\(Self.root)/clients/java/pack", folder.path], in: folder) == .code(0))
+        let example = Repository.path("Examples/java/Example.java")
+        #expect(try await run([Repository.path("clients/java/pack"), folder.path], in: folder) == .code(0))
         let redis = try await RedisServer.start()
         #expect(
             try await run([HalcyonExecutable.path, "topics", "create", "--brokers", brokers], in: folder) == .code(0))

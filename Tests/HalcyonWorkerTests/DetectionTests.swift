@@ -9,8 +9,7 @@ import Testing
     /// The command of a detector that finds two faces, in fractions of the picture of 512×512 pixels.
     /// - Parameter mode: The behavior of the detector.
     private static func command(_ mode: String) -> [String] {
-        let script = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../Detectors/detector.py").standardized.path
+        let script = Repository.path("Tests/Detectors/detector.py")
         let boxes = [(0.75, 0.5, 0.125, 0.25, 0.9), (0.25, 0.5, 0.125, 0.125, 0.4)].map {
             #"{"x":\#($0.0),"y":\#($0.1),"width":\#($0.2),"height":\#($0.3),"confidence":\#($0.4)}"#
         }

@@ -5,11 +5,10 @@ import Subprocess
 public enum PythonTools {
     /// Returns the path of a Python interpreter with the packages. The first call downloads them.
     public static func interpreter() async throws -> String {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized.path
-        let exit = try await ChildProcess.start("\(root)/scripts/python-tools").exit()
+        let exit = try await ChildProcess.start(Repository.path("scripts/python-tools")).exit()
         guard exit == .code(0) else {
             throw ConditionTimeout(description: "scripts/python-tools failed with \(exit); run it to see the error")
         }
-        return "\(root)/.build/python/bin/python"
+        return Repository.path(".build/python/bin/python")
     }
 }

@@ -27,7 +27,7 @@ public struct S3Server: Sendable {
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try Data(bytes).write(to: file)
         }
-        let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "s3_server.py").path
+        let script = Repository.path("Tests/Support/s3_server.py")
         let port = LoopbackPort.reserve()
         let process = try await ChildProcess.start(
             python, [script, "\(port)", folder.path], readyWhenItSays: "serving")

@@ -3,8 +3,7 @@ import Foundation
 /// The sample photographs that come with Halcyon.
 public enum SampleImages {
     /// The path of the folder of the photographs.
-    public static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Samples")
-        .standardized.path
+    public static let folder = Repository.path("Samples")
 
     /// Returns the bytes of a photograph.
     public static func bytes(_ name: String = "rocket.jpg") throws -> [UInt8] {

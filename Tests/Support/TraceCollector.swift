@@ -87,7 +87,7 @@ public struct TraceCollector: Sendable {
         let python = try await PythonTools.interpreter()
         let folder = TemporaryFolder("otlp")
         let files = bodies.enumerated().map { folder.write($1, to: "\($0).json") }
-        let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "otlp_spans.py").path
+        let script = Repository.path("Tests/Support/otlp_spans.py")
         let run = try await ChildProcess.run(
             python, [script] + files, timeLimit: .seconds(120), outputLimit: 64 << 20)
         await folder.remove()

@@ -9,8 +9,7 @@ import Testing
     .devCluster, .extended,
     .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "there is no /usr/bin/chromium; make deps-test installs it"))
 struct DashboardTests {
-    private static let script = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "../Browser/dashboard.py").standardized.path
+    private static let script = Repository.path("Tests/Browser/dashboard.py")
 
     @Test func passesAllChecksInChromium() async throws {
         let cluster = DevClusterFixture.current!

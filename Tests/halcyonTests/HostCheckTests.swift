@@ -13,8 +13,7 @@ import Testing
         return await HostCheck(fetches: 1, concurrency: 1, memoryLimit: 1).detector(options)
     }
 
-    private static let script = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "../Detectors/detector.py").standardized.path
+    private static let script = Repository.path("Tests/Detectors/detector.py")
 
     @Test func detectorIsOptional() async {
         #expect(await Self.finding([]).level == .ok)

@@ -205,8 +205,7 @@ import Testing
     }
 
     @Test func findsAndHidesFacesWithTheDetectorOfTheSettings() async throws {
-        let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Detectors/detector.py")
-            .standardized.path
+        let script = Repository.path("Tests/Detectors/detector.py")
         let line = ["render", Samples.chelsea, "--width", "240", "-o", "/dev/null", "--json"]
         let detector = ["--set", "images.detector=python3 \(script) photo", "--set", "images.detectorTimeout=60s"]
         let found = try await Executable.run(line + ["--faces"] + detector).expect(0)

@@ -3,6 +3,7 @@ import HTTPServer
 import HalcyonCoding
 import HalcyonModel
 import Hashing
+import TestSupport
 import Testing
 
 @testable import HalcyonGateway
@@ -22,8 +23,7 @@ import Testing
     }
 
     static let vectors: [Vector] = ["imgproxy", "thumbor", "imagor"].flatMap { grammar in
-        let folder = URL(filePath: #filePath).appending(path: "../../../CompatibleURLs").standardized
-        let file = folder.appending(path: "\(grammar)-urls.json")
+        let file = URL(filePath: Repository.path("Tests/CompatibleURLs/\(grammar)-urls.json"))
         // A file that cannot be read leaves no vectors, which a test notices.
         let lines = (try? JSONSerialization.jsonObject(with: Data(contentsOf: file))) as? [[String: Any]] ?? []
         return lines.map { line in

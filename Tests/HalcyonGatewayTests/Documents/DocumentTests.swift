@@ -10,7 +10,7 @@ import Testing
 /// The OpenAPI and AsyncAPI documents match the gateway that serves them.
 @Suite(.limitedParallelism) struct DocumentTests {
     @Test func containTheCurrentSchemas() async throws {
-        let run = try await Self.run(Self.path("scripts/documents"), ["--check"])
+        let run = try await Self.run(Repository.path("scripts/documents"), ["--check"])
         #expect(run.exit == .code(0), "\(run.errors)")
     }
 
@@ -105,10 +105,11 @@ import Testing
 
     /// Returns a document as JSON after validating it.
     private static func document(_ kind: String, _ bytes: [UInt8]) async throws -> [String: Any] {
-        let tools = try await run(path("scripts/python-tools"), [])
+        let tools = try await run(Repository.path("scripts/python-tools"), [])
         try #require(tools.exit == .code(0), "\(tools.errors)")
         let python = tools.output.split(separator: "\n").last.map(String.init) ?? ""
-        let run = try await run(python, [path("Tests/Support/documents.py"), kind, path("schemas")], input: bytes)
+        let run = try await run(
+            python, [Repository.path("Tests/Support/documents.py"), kind, Repository.path("schemas")], input: bytes)
         try #require(run.exit == .code(0), "\(run.errors)")
         return try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any])
     }
@@ -119,10 +120,6 @@ import Testing
 
     private static func servers(of channel: [String: Any]) -> [String] {
         (channel["servers"] as? [[String: Any]] ?? []).compactMap { $0["$ref"] as? String }
-    }
-
-    private static func path(_ name: String) -> String {
-        URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../\(name)").standardized.path
     }
 
     private static func run(

@@ -9,7 +9,7 @@ import Vips
 /// Compares every processor with golden images, which have been reviewed. They are written again by
 /// `UPDATE_GOLDENS=1 swift test --filter GoldenTests`.
 @Suite(.limitedParallelism) struct GoldenTests {
-    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Goldens")
+    static let folder = URL(filePath: Repository.path("Tests/HalcyonImagingTests/Processors/Goldens"))
 
     static func file(_ name: String) throws -> [UInt8] {
         let url = try #require(

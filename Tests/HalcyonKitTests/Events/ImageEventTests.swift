@@ -1,14 +1,13 @@
 import Foundation
 import HalcyonKit
 import HalcyonModel
+import TestSupport
 import Testing
 
 /// Decoding of events, including those in docs/events.md.
 @Suite struct ImageEventTests {
     private static let documented: [ImageEvent] = {
-        let file = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../../docs/events.md").standardized
-        let text = try! String(contentsOf: file, encoding: .utf8)
+        let text = try! Repository.text("docs/events.md")
         return text.components(separatedBy: "```json\n").dropFirst().compactMap { block in
             let json = block.components(separatedBy: "```")[0]
             return json.contains("specversion")

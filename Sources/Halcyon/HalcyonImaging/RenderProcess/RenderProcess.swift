@@ -53,8 +53,7 @@ final class RenderProcess: PooledProcess {
     /// after a failed allocation and write a damaged file.
     private func wait(allowing bytes: Int) throws(OutgrownMemory) {
         while !socket.hasInput(within: Self.watchInterval) {
-            // The shadow memory of a sanitizer exceeds any limit.
-            guard clinux_has_sanitizer() || privateBytes(of: process.pid) <= bytes else { throw OutgrownMemory() }
+            guard privateBytes(of: process.pid) <= bytes else { throw OutgrownMemory() }
         }
     }
 
