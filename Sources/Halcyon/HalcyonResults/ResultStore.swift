@@ -178,7 +178,8 @@ public final class ResultStore: Sendable {
     /// that is unavailable from the beginning does not delay every job.
     private func isLoaded() async -> Bool {
         let left = opened + options.readTimeout - .now
-        if !loaded.isSignaled, left > .zero { await withTimeout(left) { [loaded] in await loaded.wait() } }
+        // A cancelled task finds that they are not loaded.
+        if !loaded.isSignaled, left > .zero { try? await loaded.wait(atMost: left) }
         return loaded.isSignaled
     }
 

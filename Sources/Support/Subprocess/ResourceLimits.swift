@@ -37,10 +37,9 @@ public enum ResourceLimits {
 public func residentBytes(of pid: pid_t? = nil) -> Int { pages(of: pid)(1) }
 
 /// The resident memory of a process in bytes, without pages shared with files, such as the program and its libraries; 0
-/// if it cannot be read, or under a sanitizer, whose own memory would be most of it.
+/// if it cannot be read.
 /// - Parameter pid: The process id; nil for this process.
 public func privateBytes(of pid: pid_t? = nil) -> Int {
-    guard !clinux_has_sanitizer() else { return 0 }
     let bytes = pages(of: pid)
     return bytes(1) - bytes(2)
 }

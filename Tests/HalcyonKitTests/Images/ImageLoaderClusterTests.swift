@@ -240,13 +240,10 @@ extension ClusterTests {
 
         @Test func serverExampleServesThumbnails() async throws {
             let folder = TemporaryFolder("server")
-            var options = ChildProcess.Options()
-            options.environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.path]
             let line = #"cd "$0" && exec "$@" >output 2>errors"#
             func run(_ arguments: [String]) async throws -> ChildProcess {
                 try await ChildProcess.start(
-                    "/bin/sh", ["-c", line, folder.path, BuiltExecutable.path("server-example")] + arguments,
-                    options: options)
+                    "/bin/sh", ["-c", line, folder.path, BuiltExecutable.path("server-example")] + arguments)
             }
             @Sendable func output() -> String { String(decoding: folder.read("output"), as: UTF8.self) }
             #expect(try await run([]).exit() == .code(2))

@@ -53,7 +53,8 @@ final class RenderProcess: PooledProcess {
     /// after a failed allocation and write a damaged file.
     private func wait(allowing bytes: Int) throws(OutgrownMemory) {
         while !socket.hasInput(within: Self.watchInterval) {
-            guard privateBytes(of: process.pid) <= bytes else { throw OutgrownMemory() }
+            // The shadow memory of a sanitizer exceeds any limit.
+            guard clinux_has_sanitizer() || privateBytes(of: process.pid) <= bytes else { throw OutgrownMemory() }
         }
     }
 
@@ -217,8 +218,9 @@ public enum RenderProcessProgram {
         let asked = message.bodies.reduce(0) { $0 + $1.count }
         memory?.limit(to: request.memory + asked)
         let answer = try answer(to: request, message.bodies, within: memory, extensions)
-        // The source and the files are freed with the messages.
-        return try RenderReply.message(answer, privateBytes: max(0, privateBytes() - asked - answer.bytes))
+        // The source and the files are freed with the messages. Most of the memory under a sanitizer is its own.
+        let kept = clinux_has_sanitizer() ? 0 : max(0, privateBytes() - asked - answer.bytes)
+        return try RenderReply.message(answer, privateBytes: kept)
     }
 
     private static func answer(
