@@ -17,7 +17,9 @@ import Testing
         #expect(work > 8 && count == (work / 2.8).rounded(.up) + 1)
         #expect(plan.at("costs", "rendering") == "0.008" && plan.at("bound") == "processors")
         let words = try await Executable.run(["plan", "--rate", "1000", "--hit-ratio", "0.9"] + figures).expect(0)
-        #expect(words.output.contains("halcyon topics create --partitions 12"))
+        // Their number depends on the measured cost too.
+        let advice = words.output.firstMatch(of: /halcyon topics create --partitions (\d+)/)
+        #expect(advice.flatMap { Int($0.1) }?.isMultiple(of: 12) == true)
     }
 
     @Test func measuresSampleImages() async throws {
