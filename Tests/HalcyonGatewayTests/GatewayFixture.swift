@@ -39,7 +39,7 @@ final class GatewayFixture: Sendable {
 
     var kafka: KafkaProperties {
         KafkaProperties(
-            brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "12000"])
+            brokers: broker.bootstrapServers, properties: ["session.timeout.ms": "12000"] + MockCluster.fetchProperties)
     }
 
     var endpoint: RedisEndpoint { RedisEndpoint(loopbackPort: redis.port) }
@@ -47,8 +47,7 @@ final class GatewayFixture: Sendable {
     /// Returns the values of all records in a topic.
     func values(in topic: String) async throws -> [String] {
         let reader = try await TopicReader.open(
-            topic, from: .beginning,
-            properties: ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+            topic, from: .beginning, properties: broker.consumerProperties)
         var values: [String] = []
         let count = reader.endOffsets.values.reduce(0, +)
         while values.count < count, let batch = try await reader.nextBatch() {

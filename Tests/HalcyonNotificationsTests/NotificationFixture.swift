@@ -44,14 +44,14 @@ struct NotificationFixture: Sendable {
         await redis.stop()
     }
 
-    private var properties: [String: String] { ["bootstrap.servers": brokers, "fetch.wait.max.ms": "10"] }
+    private var properties: [String: String] { ["bootstrap.servers": brokers] + MockCluster.fetchProperties }
 
     /// The options of notifiers: no webhook targets, and a short backoff.
     var options: NotifierOptions {
         var options = NotifierOptions(
             topics: topics,
             kafka: KafkaProperties(
-                brokers: brokers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "6000"]),
+                brokers: brokers, properties: ["session.timeout.ms": "6000"] + MockCluster.fetchProperties),
             redis: RedisEndpoint(loopbackPort: redis.port))
         options.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         options.webhooks.retries.base = 0.05

@@ -239,8 +239,7 @@ import Testing
                     _ = try await Self.completion(cluster, batch)
                 }
                 let reader = try await TopicReader.open(
-                    cluster.topics.events, from: .beginning,
-                    properties: ["bootstrap.servers": cluster.broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+                    cluster.topics.events, from: .beginning, properties: cluster.broker.consumerProperties)
                 var webhooks: [String: String] = [:]
                 for try await record in reader {
                     guard let event = record.value.flatMap({ EventAttributes(json: $0) }) else { continue }

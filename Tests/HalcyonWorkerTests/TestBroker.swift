@@ -29,6 +29,9 @@ enum TestBroker: Sendable {
         }
     }
 
+    /// Properties of consumers, with the address.
+    var consumerProperties: [String: String] { ["bootstrap.servers": bootstrapServers] + MockCluster.fetchProperties }
+
     func create(_ topics: [String], partitions: Int) async throws {
         switch self {
         case .mock(let mock): for topic in topics { try mock.createTopic(topic, partitions: partitions) }

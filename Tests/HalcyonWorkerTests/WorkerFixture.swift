@@ -48,8 +48,7 @@ final class WorkerFixture: Sendable {
         endpoint = try RedisEndpoint(deployment.url)
         producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
         client = RedisClient(endpoint)
-        events = try await EventLog(
-            topics, ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+        events = try await EventLog(topics, broker.consumerProperties)
     }
 
     /// Returns the keys of results and sources, without those of leases, waiters, fencing tokens, result
@@ -63,7 +62,7 @@ final class WorkerFixture: Sendable {
     /// The options of workers of this cluster.
     var options: WorkerOptions {
         let kafka = KafkaProperties(
-            brokers: broker.bootstrapServers, properties: ["fetch.wait.max.ms": "10", "session.timeout.ms": "12000"])
+            brokers: broker.bootstrapServers, properties: ["session.timeout.ms": "12000"] + MockCluster.fetchProperties)
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.presetRestoration = .zero
         // Tests that share a broker have groups of their own.
@@ -163,8 +162,7 @@ final class WorkerFixture: Sendable {
     /// Waits until there are this many dead letters and returns them.
     func deadLetters(atLeast count: Int) async throws -> [ConsumedRecord] {
         let reader = try await TopicReader.open(
-            topics.dead, from: .beginning,
-            properties: ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"])
+            topics.dead, from: .beginning, properties: broker.consumerProperties)
         var found: [ConsumedRecord] = []
         for try await record in reader {
             found.append(record)

@@ -66,11 +66,9 @@ struct ClusterFixture {
         return name
     }
 
-    /// The properties of all clients. The mock cluster always waits for the maximum fetch time, so it is short.
+    /// The properties of all clients.
     var properties: [String: String] {
-        var properties = ["bootstrap.servers": bootstrapServers]
-        if kind == .mock { properties["fetch.wait.max.ms"] = "10" }
-        return properties
+        ["bootstrap.servers": bootstrapServers] + (kind == .mock ? MockCluster.fetchProperties : [:])
     }
 
     /// Returns the properties of a consumer.

@@ -252,8 +252,7 @@ extension KafkaTests {
                 try mock.createTopic("topic", partitions: 1)
                 let producer = try Producer(properties: ["bootstrap.servers": mock.bootstrapServers, "linger.ms": "0"])
                 let reader = try await TopicReader.open(
-                    "topic", from: .end,
-                    properties: ["bootstrap.servers": mock.bootstrapServers, "fetch.wait.max.ms": "10"])
+                    "topic", from: .end, properties: mock.consumerProperties)
                 var records = reader.makeAsyncIterator()
                 let value = [UInt8](repeating: 7, count: 100_000)
                 let before = residentBytes()

@@ -23,9 +23,7 @@ import Testing
             if hasTopic { try broker.createTopic(topics.control, partitions: 1) }
         }
 
-        var properties: [String: String] {
-            ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"]
-        }
+        var properties: [String: String] { broker.consumerProperties }
 
         func reader(memory: Double = 3600) -> ControlReader {
             let options = ControlReader.Options(

@@ -12,7 +12,7 @@ import Testing
     private func withReader(_ body: (DeadLetterReader, Producer, MockCluster) async throws -> Void) async throws {
         let broker = try MockCluster()
         try broker.createTopic(topics.dead, partitions: 2)
-        let properties = ["bootstrap.servers": broker.bootstrapServers, "fetch.wait.max.ms": "10"]
+        let properties = broker.consumerProperties
         let producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers])
         let result: Result<Void, any Error>
         do {

@@ -28,9 +28,8 @@ struct ConsumerFixture: Sendable {
                 try #require(SharedApacheKafka.current).bootstrapServers
             }
         let topics = Topics(prefix: "test\(UInt32.random(in: 0 ... .max)).")
-        var own = ["session.timeout.ms": "6000"]
-        if mock != nil { own["fetch.wait.max.ms"] = "10" }
-        let kafka = KafkaProperties(brokers: servers, properties: own)
+        let own = mock == nil ? [:] : MockCluster.fetchProperties
+        let kafka = KafkaProperties(brokers: servers, properties: ["session.timeout.ms": "6000"] + own)
         let fixture = ConsumerFixture(
             topics: topics, kafka: kafka, properties: kafka.worker(group: topics.prefix, exactlyOnce: true), mock: mock,
             partitions: partitions)

@@ -41,7 +41,7 @@ struct EventFixture: Sendable {
         try result.get()
     }
 
-    var kafka: KafkaProperties { KafkaProperties(brokers: brokers, properties: ["fetch.wait.max.ms": "10"]) }
+    var kafka: KafkaProperties { KafkaProperties(brokers: brokers, properties: MockCluster.fetchProperties) }
 
     /// Starts a feed.
     func start(_ change: (inout EventOptions) -> Void = { _ in }, metrics: Metrics? = nil) -> EventFeed {

@@ -18,7 +18,7 @@ import Testing
             let monitor = LeaseMonitor(cluster.client)
             let processes = WorkerProcesses(
                 brokers: cluster.broker.bootstrapServers, cluster.redis, cluster.client,
-                environment: ["HALCYON_KAFKA_PROPERTY_fetch.wait.max.ms": "10"])
+                environment: MockCluster.fetchEnvironment)
             let result: Result<Void, any Error>
             do {
                 for shift in [0, 3600, -3600] { try await processes.add(clock.environment(ahead: shift)) }

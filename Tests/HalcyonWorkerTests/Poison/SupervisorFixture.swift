@@ -25,12 +25,13 @@ final class SupervisorFixture: Sendable {
             "HALCYON_KAFKA_BROKERS": cluster.broker.bootstrapServers,
             "HALCYON_KAFKA_PREFIX": cluster.topics.prefix, "HALCYON_KAFKA_GROUP": cluster.topics.prefix,
             "HALCYON_REDIS_URL": "redis://127.0.0.1:\(cluster.redis.port)", "HALCYON_SOURCES_ALLOW": "127.0.0.0/8",
-            "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "6000",
-            "HALCYON_KAFKA_PROPERTY_fetch.wait.max.ms": "10", "HALCYON_LEASES_DURATION": "2s",
+            "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "6000", "HALCYON_LEASES_DURATION": "2s",
             "HALCYON_WORKER_CONCURRENCY": "2", "SWIFT_BACKTRACE": "enable=no",
             // A static member: the group does not wait for the session of the crashed process to end.
             "HALCYON_WORKER_INSTANCE": "crashing", "HALCYON_WORKER_STATICMEMBER": "true",
-        ]) { $1 }.merging(settings.map { ("HALCYON_\($0.key)", $0.value) }) { $1 }
+        ]) { $1 }
+        .merging(MockCluster.fetchEnvironment) { $1 }
+        .merging(settings.map { ("HALCYON_\($0.key)", $0.value) }) { $1 }
         options.errors = .inherited
         self.options = options
     }

@@ -18,9 +18,8 @@ struct DevClusterFixture: Sendable {
     /// An origin that serves the sample photographs.
     let origin: Nginx
 
-    /// A longer wait of fetches. By default the embedded broker gets a hundred fetch requests a second. Seven of these
-    /// clusters, idle most of the time, would use half a processor.
-    private static let fetchWait = "kafka.properties.fetch.wait.max.ms=50"
+    /// A longer wait of fetches. At 50 ms, ten of these clusters, idle most of the time, used a third of a processor.
+    private static let fetchWait = "kafka.properties.fetch.wait.max.ms=150"
 
     static func start() async throws -> DevClusterFixture {
         let origin = try await Nginx.start(serving: Samples.path)
