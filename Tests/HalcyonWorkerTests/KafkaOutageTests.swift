@@ -74,7 +74,7 @@ struct KafkaOutageTests {
             try await Task.sleep(for: .seconds(3))
             try await fixture.kafka.start()
             try await fixture.submit(400..<500)
-            try await until("all jobs have ended") {
+            try await until("\(events.terminal.count) of 500 jobs have ended; log: \(fixture.sink.records)") {
                 Set(events.terminal.map(\.jobID)).count == 500
             }
             #expect(events.terminal.allSatisfy { $0.kind == "ready" })

@@ -72,17 +72,17 @@ import Testing
             options.batch = batch
             let worker = OutboxWorker(fixture, options: options, name: fixture.topics.prefix)
             try await worker.start(fixture)
-            try await fixture.submit(0..<200)
+            try await fixture.submit(0..<60)
             for round in 1...3 {
-                try await until("some jobs are completed") { worker.completed.count >= round * 40 }
+                try await until("some jobs are completed") { worker.completed.count >= round * 20 }
                 // Fences the worker, as the brokers do when a transaction times out.
                 let other = try TransactionalProducer(
                     properties: fixture.clientProperties.merging(["transactional.id": fixture.topics.prefix]) { $1 })
                 try await other.initialize(within: .seconds(120))
                 await other.close()
-                try await fixture.submit(200 * round..<200 * (round + 1))
+                try await fixture.submit(60 * round..<60 * (round + 1))
             }
-            #expect(try await fixture.committedEvents(atLeast: 800).sorted() == Self.names(0..<800))
+            #expect(try await fixture.committedEvents(atLeast: 240).sorted() == Self.names(0..<240))
             #expect(worker.fatalError == nil && worker.errors.isEmpty)
             #expect(await worker.drain() == 0)
         }

@@ -1,6 +1,7 @@
 import Concurrency
 import Foundation
 import HalcyonCluster
+import Kafka
 import Subprocess
 import TestSupport
 
