@@ -42,7 +42,8 @@ final class GatewayFixture: Sendable {
             brokers: broker.bootstrapServers, properties: ["session.timeout.ms": "12000"] + MockCluster.fetchProperties)
     }
 
-    var endpoint: RedisEndpoint { RedisEndpoint(loopbackPort: redis.port) }
+    /// With a timeout for busy machines.
+    var endpoint: RedisEndpoint { RedisEndpoint(loopbackPort: redis.port, timeout: .seconds(60)) }
 
     /// Returns the values of all records in a topic.
     func values(in topic: String) async throws -> [String] {

@@ -27,27 +27,29 @@ enum StorageKind: String, CaseIterable, Sendable {
             await folder.remove()
             try result.get()
         case .s3:
-            let server = try await S3Server.start(["results/other/file": Array("foreign".utf8)])
-            let url = "http://\(S3Server.accessKey):\(S3Server.secretKey)@127.0.0.1:\(server.port)/results"
-            let result = await outcome { try await body(Self.bucket("\(url)?\(S3Server.region)", prefix: "made/")) }
-            await server.stop()
-            try result.get()
+            let port = try await Self.s3Server.value.port
+            let url = "http://\(S3Server.accessKey):\(S3Server.secretKey)@127.0.0.1:\(port)/results"
+            try await body(Self.bucket("\(url)?\(S3Server.region)"))
         case .other:
             if let url = ProcessInfo.processInfo.environment["HALCYON_TEST_S3"] {
-                return try await body(Self.bucket(url, prefix: "\(UInt64.random(in: .min ... .max))/"))
+                return try await body(Self.bucket(url))
             }
-            let server = try await RcloneServer.start(bucket: "results")
-            let url = "http://\(S3Server.accessKey):\(S3Server.secretKey)@127.0.0.1:\(server.port)/results?here"
-            let result = await outcome { try await body(Self.bucket(url, prefix: "made/")) }
-            await server.stop()
-            try result.get()
+            let port = try await Self.rcloneServer.value.port
+            let url = "http://\(S3Server.accessKey):\(S3Server.secretKey)@127.0.0.1:\(port)/results?here"
+            try await body(Self.bucket(url))
         }
     }
 
+    /// Servers that the first test which needs them starts, and that run until this process exits.
+    private static let s3Server = Task { try await S3Server.start(["results/other/file": Array("foreign".utf8)]) }
+    private static let rcloneServer = Task { try await RcloneServer.start(bucket: "results") }
+
+    /// The part of a bucket that belongs to one test.
     /// - Parameter url: `http://ACCESS_KEY:SECRET_KEY@HOST:PORT/BUCKET?REGION`.
-    private static func bucket(_ url: String, prefix: String) throws -> ResultStoreOptions {
+    private static func bucket(_ url: String) throws -> ResultStoreOptions {
         let parts = try #require(URLComponents(string: url))
         let (host, port) = (try #require(parts.host), try #require(parts.port))
+        let prefix = "\(UInt64.random(in: .min ... .max))/"
         var options = ResultStoreOptions(.s3(bucket: String(parts.path.dropFirst()), prefix: prefix))
         options.s3.endpoint = try WebURL("\(parts.scheme ?? "http")://\(host):\(port)")
         options.s3.region = parts.query ?? ""

@@ -8,7 +8,7 @@ import Testing
 
 /// A flood of one tenant that is longer than the look-ahead.
 @Suite(.limitedParallelism) struct OverflowTests {
-    private static let flood = 600
+    private static let flood = 240
 
     private static func job(_ number: Int, _ tenant: String) -> String {
         #"{"id":"\#(tenant)\#(number)","source":"slow:\#(tenant)\#(number)","width":8,"height":8,"tenant":"\#(tenant)"}"#
@@ -34,7 +34,7 @@ import Testing
             try await cluster.withWorker(metrics: metrics) {
                 $0.providers = providers
                 $0.transactions = exactlyOnce ? TransactionOptions() : nil
-                ($0.consumer.window, $0.consumer.lookahead, $0.consumer.reserve) = (4, 100, 2)
+                ($0.consumer.window, $0.consumer.lookahead, $0.consumer.reserve) = (4, 40, 2)
                 $0.fetches = 4
             } _: {
                 for number in 0..<Self.flood { try await cluster.submit(Self.job(number, "big")) }

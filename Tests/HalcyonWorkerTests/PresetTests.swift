@@ -146,6 +146,7 @@ import Testing
                 $0.retries = RetryPolicy()
                 $0.retries.attempts = 100
                 $0.retries.inProcess = inProcess ? 60 : 0
+                $0.redis.timeout = nil
             } _: {
                 // The worker has loaded the presets before this one is stored without a notification.
                 try await cluster.submit(Self.job("before"))

@@ -98,6 +98,19 @@ import Testing
         }
     }
 
+    @Test func urlSetsTheCommandTimeout() async throws {
+        let server = try await RedisServer.start()
+        let client = RedisClient(try RedisEndpoint("redis://127.0.0.1:\(server.port)?timeout=100ms"))
+        try await until("the client has connected") { try await client.send("PING") == .status("PONG") }
+        server.process.send(SIGSTOP)
+        // The default is two seconds.
+        let error = try await #require(throws: RedisError.self) { try await client.send("PING") }
+        #expect(error.code == .timeout && error.message == "no reply within 0.1 seconds")
+        server.process.send(SIGCONT)
+        await client.close()
+        await server.stop()
+    }
+
     @Test func cancellationKeepsRepliesMatched() async throws {
         // On a busy machine the server may be stopped for long.
         var settings = RedisSettings()

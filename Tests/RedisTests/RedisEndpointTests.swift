@@ -15,6 +15,12 @@ import Testing
         ("redis+cluster://anna:s,@a:1,[::1]:2,c/0", "redis+cluster://anna:***@a:1,[::1]:2,c:6379"),
         ("redis+sentinel://a,b:1/images", "redis+sentinel://a:26379,b:1/images"),
         ("redis+sentinel://:p@a/images/3", "redis+sentinel://:***@a:26379/images/3"),
+        ("redis://host/2?timeout=1500ms", "redis://host:6379/2?timeout=1s500ms"),
+        ("redis+cluster://a,b?timeout=1m", "redis+cluster://a:6379,b:6379?timeout=1m"),
+        (
+            "redis+sentinel://a/s?timeout=5s&sentinel-password=q",
+            "redis+sentinel://a:26379/s?sentinel-password=***&timeout=5s"
+        ),
         (
             "redis+sentinel://u:p@a/im%2Fages?sentinel-user=eve&sentinel-password=q%26",
             "redis+sentinel://u:***@a:26379/im/ages?sentinel-password=***&sentinel-user=eve"
@@ -34,6 +40,8 @@ import Testing
         "redis+sentinel://a/", "redis+sentinel://a//1", "redis+sentinel://a/s/x", "redis+sentinel://a/s/1/2",
         "redis+sentinel://a/s?", "redis+sentinel://a/s?user=x", "redis+sentinel://a/s?sentinel-user=x",
         "redis+sentinel://a/s?sentinel-password=", "redis+sentinel://a/s?sentinel-password=x&sentinel-password=y",
+        "redis://host?timeout=", "redis://host?timeout=5", "redis://host?timeout=0", "redis://host?timeout=2h",
+        "redis://host?timeout=1s&timeout=1s", "redis://host?sentinel-password=x", "redis+cluster://a?timeout=fast",
         "unix:relative", "unix:/\(String(repeating: "x", count: 200))",
     ])
     func rejectsMalformedAddresses(text: String) {

@@ -70,7 +70,7 @@ public final class RawOrigin: Sendable {
             }
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
-        _ = NamedThread(name: "origin", stackSize: 1 << 17) { self.acceptAll() }
+        _ = NamedThread(name: "origin") { self.acceptAll() }
     }
 
     /// Returns the steps of a complete response with a Content-Length.
@@ -122,7 +122,7 @@ public final class RawOrigin: Sendable {
                 close(descriptor)
                 return
             }
-            _ = NamedThread(name: "origin", stackSize: 1 << 17) { self.serve(descriptor) }
+            _ = NamedThread(name: "origin") { self.serve(descriptor) }
         }
     }
 

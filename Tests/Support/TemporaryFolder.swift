@@ -1,7 +1,8 @@
-import Glibc
+import Concurrency
+import Foundation
 import Subprocess
 
-/// A private folder under /tmp for one test.
+/// A private folder under /tmp for one test. What is left of it when this process exits is deleted.
 public struct TemporaryFolder: Sendable {
     /// The absolute path, without a trailing slash.
     public let path: String
@@ -13,7 +14,18 @@ public struct TemporaryFolder: Sendable {
             preconditionFailure("cannot create a folder in /tmp: errno \(errno)")
         }
         path = String(cString: made)
+        Self.remaining.withLock { _ = $0.insert(path) }
+        _ = Self.removesRemainingAtExit
     }
+
+    private static let remaining = Lock<Set<String>>([])
+    private static let process = getpid()
+    /// Registered once, on the first access. A copy of this process that `fork` created deletes nothing.
+    private static let removesRemainingAtExit =
+        atexit {
+            guard getpid() == process else { return }
+            remaining.withLock { for path in $0 { try? FileManager.default.removeItem(atPath: path) } }
+        } == 0
 
     /// Writes or replaces a file in the folder and returns its path.
     @discardableResult
@@ -38,6 +50,7 @@ public struct TemporaryFolder: Sendable {
 
     /// Deletes the folder and its contents.
     public func remove() async {
+        Self.remaining.withLock { _ = $0.remove(path) }
         _ = try? await ChildProcess.start("rm", ["-rf", path]).exit()
     }
 }

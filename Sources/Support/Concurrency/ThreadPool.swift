@@ -15,14 +15,12 @@ public final class ThreadPool: Sendable {
     /// Creates a pool.
     /// - Parameters:
     ///   - onThreadEnd: A closure that each thread runs last, for a library's per-thread cleanup.
-    public init(
-        name: String, threads count: Int, stackSize: Int = 1 << 20, onThreadEnd: @escaping @Sendable () -> Void = {}
-    ) {
+    public init(name: String, threads count: Int, onThreadEnd: @escaping @Sendable () -> Void = {}) {
         precondition(count > 0, "a pool needs at least one thread")
         let queue = BlockingQueue()
         self.queue = queue
         threads = (0..<count).map { index in
-            NamedThread(name: "\(name)-\(index)", stackSize: stackSize) {
+            NamedThread(name: "\(name)-\(index)") {
                 while let work = queue.next() { work() }
                 onThreadEnd()
             }
@@ -117,16 +115,20 @@ public func blocking<Success: Sendable, Failure: Error>(
 public final class NamedThread: Sendable {
     private let handle: Lock<pthread_t?>
 
+    /// The size of each stack in bytes, which libvips needs. Less would save nothing, because pages are allocated on
+    /// first use. A part is taken by the thread-local variables of libraries (librdkafka: 15 KiB), and the first use of a
+    /// generic Swift type takes tens of KiB.
+    private static let stackSize = 1 << 20
+
     /// Starts the thread.
     /// - Parameters:
     ///   - name: The name that `top -H` and debuggers show. The kernel truncates it to 15 bytes.
-    ///   - stackSize: The stack size in bytes. libvips needs at least 1 MiB.
     ///   - body: The closure to run. The thread ends when it returns.
-    public init(name: String, stackSize: Int = 1 << 20, _ body: @escaping @Sendable () -> Void) {
+    public init(name: String, _ body: @escaping @Sendable () -> Void) {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
-        pthread_attr_setstacksize(&attributes, max(stackSize, 1 << 16))
+        pthread_attr_setstacksize(&attributes, Self.stackSize)
 
         let start = Unmanaged.passRetained(Start(name: name, body: body))
         var thread = pthread_t()

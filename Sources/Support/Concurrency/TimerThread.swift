@@ -15,7 +15,7 @@ public final class TimerThread: Sendable {
     public init(name: String) {
         let queue = queue
         // The thread is not retained because nothing waits for its end.
-        _ = NamedThread(name: name, stackSize: 1 << 18) { queue.run() }
+        _ = NamedThread(name: name) { queue.run() }
     }
 
     deinit {

@@ -39,7 +39,7 @@ extension ChildProcess {
     /// a reader the server would be ended by SIGPIPE, or would block on a full stream.
     private static func says(_ words: String, _ socket: Int32) async -> Bool {
         await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
-            _ = NamedThread(name: "child-output", stackSize: 1 << 16) {
+            _ = NamedThread(name: "child-output") {
                 defer { close(socket) }
                 var waiter: CheckedContinuation? = continuation
                 var heard = ""
@@ -73,7 +73,7 @@ struct LineReader {
     /// child runs or could not be started.
     func listen() {
         close(childsEnd)
-        _ = NamedThread(name: "child-output", stackSize: 1 << 17) { [ownEnd, tell] in
+        _ = NamedThread(name: "child-output") { [ownEnd, tell] in
             defer { close(ownEnd) }
             var rest: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 4096)

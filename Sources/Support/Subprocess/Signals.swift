@@ -18,7 +18,7 @@ public enum Signals {
     /// Calls `body` for each arrival of one of `numbers`, which must be blocked, in order. It runs on a dedicated
     /// thread until the process ends, even if all other threads are stuck. Call it only once.
     public static func listen(to numbers: [Int32], _ body: @escaping @Sendable (Int32) -> Void) {
-        _ = NamedThread(name: "signals", stackSize: 1 << 16) {
+        _ = NamedThread(name: "signals") {
             var mask = set(of: numbers)
             while true {
                 var number: Int32 = 0

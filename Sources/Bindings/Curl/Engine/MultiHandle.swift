@@ -65,7 +65,7 @@ final class MultiHandle: @unchecked Sendable {
         shared.withLock { $0.isStopping = true }
         wake()
         await withCheckedContinuation { continuation in
-            _ = NamedThread(name: "curl-stop", stackSize: 1 << 16) {
+            _ = NamedThread(name: "curl-stop") {
                 self.thread.withLock { $0 }?.join()
                 continuation.resume()
             }

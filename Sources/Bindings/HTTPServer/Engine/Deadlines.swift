@@ -123,7 +123,7 @@ final class TimeoutMonitor: Sendable {
         self.connections = connections
         wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         precondition(wakeup >= 0, "cannot create an eventfd: errno \(errno)")
-        let started = NamedThread(name: "http-sweep", stackSize: 1 << 18) { self.run() }
+        let started = NamedThread(name: "http-sweep") { self.run() }
         thread.withLock { $0 = started }
     }
 

@@ -305,7 +305,7 @@ actor EventLoopChannel<Message: Sendable> {
         queue.close().forEach(refuse)
         loop.perform { self.assumeIsolated { $0.service.close() } }
         await withCheckedContinuation { continuation in
-            _ = NamedThread(name: "redis-stop", stackSize: 1 << 16) {
+            _ = NamedThread(name: "redis-stop") {
                 self.loop.stop()
                 continuation.resume()
             }

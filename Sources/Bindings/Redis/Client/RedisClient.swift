@@ -20,12 +20,14 @@ public final class RedisClient: Sendable {
 
     /// Starts to connect and returns immediately.
     /// - Parameters:
+    ///   - settings: the timeouts; nil for the defaults with the timeout of the endpoint.
     ///   - onStateChange: callback for each change of the connection state. It runs on the client's thread and must
     ///     return quickly.
     public init(
-        _ endpoint: RedisEndpoint, settings: RedisSettings = RedisSettings(),
+        _ endpoint: RedisEndpoint, settings: RedisSettings? = nil,
         onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in }
     ) {
+        let settings = settings ?? RedisSettings(endpoint)
         loop = EventLoopChannel(thread: "redis") { loop in
             if case .cluster(let seeds) = endpoint.servers {
                 return Cluster(seeds, endpoint.login, settings, on: loop, onStateChange: onStateChange)
@@ -290,6 +292,11 @@ public struct RedisSettings: Hashable, Sendable {
 
     /// Creates settings with default values.
     public init() {}
+
+    /// Creates settings with the timeout of an endpoint.
+    init(_ endpoint: RedisEndpoint) {
+        if let timeout = endpoint.timeout { commandTimeout = timeout }
+    }
 }
 
 /// The state of a client's connections, reported once per change.

@@ -61,7 +61,7 @@ enum DNSResolver {
         if isAddress(host) { return done(.success([host])) }
         let done = Carried(done)
         // Lookups run one at a time and only while not connected, so the cost of a thread is negligible.
-        _ = NamedThread(name: "redis-names", stackSize: 1 << 18) {
+        _ = NamedThread(name: "redis-names") {
             let result = lookUp(host)
             loop.perform { done.value(result) }
         }

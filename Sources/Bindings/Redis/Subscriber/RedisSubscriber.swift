@@ -13,12 +13,14 @@ public final class RedisSubscriber: Sendable {
 
     /// Starts to connect and returns immediately.
     /// - Parameters:
+    ///   - settings: the timeouts; nil for the defaults with the timeout of the endpoint.
     ///   - onStateChange: callback for each change of the connection state. It runs on the subscriber's thread and
     ///     must return quickly.
     public init(
-        _ endpoint: RedisEndpoint, settings: RedisSettings = RedisSettings(),
+        _ endpoint: RedisEndpoint, settings: RedisSettings? = nil,
         onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in }
     ) {
+        let settings = settings ?? RedisSettings(endpoint)
         loop = EventLoopChannel(thread: "redis-pubsub") { loop in
             SubscriberLoopHandler(
                 ReconnectingConnection(

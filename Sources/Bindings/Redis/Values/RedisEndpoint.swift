@@ -10,8 +10,10 @@ import Formats
 ///
 /// `rediss://`, `rediss+cluster://` and `rediss+sentinel://` are the same with TLS. User, password and service are
 /// percent-encoded if they contain `:`, `@`, `/`, `?`, `,` or `%`. The user and the password are for the servers.
-/// Sentinels are queried without a password, unless the URL ends in `?sentinel-password=…` (and `&sentinel-user=…`).
-/// Descriptions and mirrors of an endpoint hide passwords.
+/// Sentinels are queried without a password, unless the query has `sentinel-password=…` (and `sentinel-user=…`).
+///
+/// Except for a socket, the query may have `timeout=5s`, as in the URLs of the client Lettuce. Descriptions and mirrors
+/// of an endpoint hide passwords.
 public struct RedisEndpoint: Hashable, Sendable {
     /// The servers of an endpoint.
     public enum Servers: Hashable, Sendable {
@@ -29,6 +31,8 @@ public struct RedisEndpoint: Hashable, Sendable {
     let login: Login
     /// The credentials for the sentinels.
     let sentinelLogin: Login
+    /// The longest time to wait for a reply; nil for the default of ``RedisSettings/commandTimeout``.
+    public var timeout: Duration?
 
     /// True if connections use TLS.
     public var usesTLS: Bool { login.usesTLS }
@@ -40,18 +44,22 @@ public struct RedisEndpoint: Hashable, Sendable {
     /// Each sentinel as a separate server; empty without sentinels.
     public var sentinels: [RedisEndpoint] {
         guard case .sentinels(let addresses, _) = servers else { return [] }
-        return addresses.map { RedisEndpoint(.one($0), login: sentinelLogin, sentinelLogin: Login()) }
+        return addresses.map {
+            RedisEndpoint(.one($0), login: sentinelLogin, sentinelLogin: Login(), timeout: timeout)
+        }
     }
 
     /// Creates an endpoint on this machine without a password, for tests and `dev` setups.
-    public init(loopbackPort port: UInt16) {
-        self.init(.one(.tcp(host: "127.0.0.1", port: port)), login: Login(), sentinelLogin: Login())
+    public init(loopbackPort port: UInt16, timeout: Duration? = nil) {
+        self.init(
+            .one(.tcp(host: "127.0.0.1", port: port)), login: Login(), sentinelLogin: Login(), timeout: timeout)
     }
 
-    init(_ servers: Servers, login: Login, sentinelLogin: Login) {
+    init(_ servers: Servers, login: Login, sentinelLogin: Login, timeout: Duration? = nil) {
         self.servers = servers
         self.login = login
         self.sentinelLogin = sentinelLogin
+        self.timeout = timeout
     }
 }
 
@@ -63,15 +71,22 @@ extension RedisEndpoint: CustomStringConvertible, CustomDebugStringConvertible, 
         let database = database == 0 ? "" : "/\(database)"
         switch servers {
         case .one(.unix(let path)): return "unix:\(path)"
-        case .one(let address): return "\(secure)://\(who)\(address)\(database)"
-        case .cluster(let nodes): return "\(secure)+cluster://\(who)\(Self.list(nodes))"
+        case .one(let address): return "\(secure)://\(who)\(address)\(database)\(query)"
+        case .cluster(let nodes): return "\(secure)+cluster://\(who)\(Self.list(nodes))\(query)"
         case .sentinels(let sentinels, let service):
-            var query = ""
-            if let credentials = sentinelLogin.credentials {
-                query = "?sentinel-password=***" + (credentials.user.map { "&sentinel-user=\($0)" } ?? "")
-            }
             return "\(secure)+sentinel://\(who)\(Self.list(sentinels))/\(service)\(database)\(query)"
         }
+    }
+
+    /// The query of the URL, without passwords.
+    private var query: String {
+        var parameters: [String] = []
+        if let credentials = sentinelLogin.credentials {
+            parameters.append("sentinel-password=***")
+            if let user = credentials.user { parameters.append("sentinel-user=\(user)") }
+        }
+        if let timeout { parameters.append("timeout=\(ValueKind<Duration>.duration().text(of: timeout))") }
+        return parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&")
     }
 
     private static func masked(_ credentials: Credentials?) -> String {
@@ -115,6 +130,7 @@ extension RedisEndpoint {
         case "+sentinel": self = try Self.behindSentinels(parts, usesTLS)
         default: throw .badAddress("unknown scheme \(scheme):")
         }
+        timeout = try parts.timeout
         if usesTLS && !Connection.hasTLS { throw .noTLS(scheme) }
     }
 
@@ -129,7 +145,7 @@ extension RedisEndpoint {
     }
 
     private static func oneServer(_ parts: RedisURLComponents, _ usesTLS: Bool) throws(RedisError) -> Self {
-        try parts.refuseQuery()
+        try parts.allowOnly(["timeout"])
         guard parts.hosts.count == 1 else {
             throw .badAddress("several hosts; use redis+cluster:// or redis+sentinel:// for them")
         }
@@ -140,13 +156,14 @@ extension RedisEndpoint {
     }
 
     private static func cluster(_ parts: RedisURLComponents, _ usesTLS: Bool) throws(RedisError) -> Self {
-        try parts.refuseQuery()
+        try parts.allowOnly(["timeout"])
         guard parts.path.isEmpty || parts.path == ["0"] else { throw .badAddress("a cluster has only database 0") }
         let login = Login(credentials: parts.credentials, usesTLS: usesTLS)
         return Self(.cluster(try parts.addresses(usually: 6379)), login: login, sentinelLogin: Login())
     }
 
     private static func behindSentinels(_ parts: RedisURLComponents, _ usesTLS: Bool) throws(RedisError) -> Self {
+        try parts.allowOnly(["sentinel-user", "sentinel-password", "timeout"])
         guard let name = parts.path.first, let service = PercentEncoding.decode(name), !service.isEmpty else {
             throw .badAddress("no service; write redis+sentinel://host:port/service")
         }

@@ -7,7 +7,8 @@ struct RedisURLComponents {
     let hosts: [Substring]
     /// The path components as they are written, without decoding.
     let path: [Substring]
-    private let query: Substring
+    /// The decoded parameters of the query by name.
+    private let query: [Substring: String]
 
     init(_ text: Substring) throws(RedisError) {
         guard !text.contains("#") else { throw .badAddress("a fragment (#) is not allowed") }
@@ -21,14 +22,25 @@ struct RedisURLComponents {
             .split(separator: ",", omittingEmptySubsequences: false)
         let path = location[slash...].dropFirst()
         self.path = path.isEmpty ? [] : path.split(separator: "/", omittingEmptySubsequences: false)
-        self.query = query
-        if question < text.endIndex && query.isEmpty { throw .badAddress("the query after ? is empty") }
+        self.query = question < text.endIndex ? try Self.parameters(query) : [:]
     }
 
-    /// Checks that the URL has no query.
-    /// - Throws: ``RedisError/Code/badEndpoint`` if there is a query.
-    func refuseQuery() throws(RedisError) {
-        guard query.isEmpty else { throw .badAddress("a query (?) is not allowed") }
+    /// Checks that the query has no other parameters.
+    /// - Throws: ``RedisError/Code/badEndpoint`` if it has.
+    func allowOnly(_ names: [Substring]) throws(RedisError) {
+        guard query.keys.allSatisfy(names.contains) else {
+            throw .badAddress("unknown query parameter; allowed: \(names.joined(separator: ", "))")
+        }
+    }
+
+    /// The value of `timeout` in the query; nil if it has none.
+    var timeout: Duration? {
+        get throws(RedisError) {
+            guard let text = query["timeout"] else { return nil }
+            let kind = ValueKind<Duration>.duration(in: .milliseconds(1) ... .seconds(3600))
+            guard let timeout = kind.value(of: text) else { throw .badAddress("timeout is not \(kind.expectation)") }
+            return timeout
+        }
     }
 
     /// Returns the addresses of the hosts, with `port` as the default port.
@@ -50,25 +62,28 @@ struct RedisURLComponents {
     /// The values of `sentinel-user` and `sentinel-password` in the query.
     var sentinelCredentials: Credentials? {
         get throws(RedisError) {
-            guard !query.isEmpty else { return nil }
-            var values: [Substring: String] = [:]
-            for pair in query.split(separator: "&", omittingEmptySubsequences: false) {
-                let name = pair.prefix { $0 != "=" }
-                guard ["sentinel-user", "sentinel-password"].contains(name) else {
-                    throw .badAddress("unknown query parameter; only sentinel-user and sentinel-password are allowed")
+            guard let password = query["sentinel-password"] else {
+                guard query["sentinel-user"] == nil else {
+                    throw .badAddress("sentinel-user without sentinel-password")
                 }
-                guard let value = PercentEncoding.decode(pair.dropFirst(name.count + 1)), !value.isEmpty,
-                    values[name] == nil
-                else {
-                    throw .badAddress("\(name) is empty, repeated, or has invalid percent-encoding")
-                }
-                values[name] = value
+                return nil
             }
-            guard let password = values["sentinel-password"] else {
-                throw .badAddress("sentinel-user without sentinel-password")
-            }
-            return Credentials(user: values["sentinel-user"], password: password)
+            return Credentials(user: query["sentinel-user"], password: password)
         }
+    }
+
+    private static func parameters(_ query: Substring) throws(RedisError) -> [Substring: String] {
+        guard !query.isEmpty else { throw .badAddress("the query after ? is empty") }
+        var values: [Substring: String] = [:]
+        for pair in query.split(separator: "&", omittingEmptySubsequences: false) {
+            let name = pair.prefix { $0 != "=" }
+            guard let value = PercentEncoding.decode(pair.dropFirst(name.count + 1)), !value.isEmpty,
+                values.updateValue(value, forKey: name) == nil
+            else {
+                throw .badAddress("a query parameter is empty, repeated, or has invalid percent-encoding")
+            }
+        }
+        return values
     }
 
     private static func credentials(_ text: Substring) throws(RedisError) -> Credentials {

@@ -125,7 +125,8 @@ extension ProgramOptions {
             .help(
                 """
                 Redis URL: redis://host:port, redis+cluster://host:port,…, redis+sentinel://host:port,…/service or \
-                unix:/path. Schemes with rediss use TLS if hiredis supports it.
+                unix:/path. Schemes with rediss use TLS if hiredis supports it. ?timeout=5s at the end is the longest \
+                wait for a reply (default: 2s).
                 """),
     ]
 

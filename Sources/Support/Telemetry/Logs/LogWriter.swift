@@ -32,7 +32,7 @@ public final class LogWriter: LogSink {
         self.capacity = capacity
         wakeup = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         precondition(wakeup >= 0, "cannot create an eventfd: errno \(errno)")
-        let started = NamedThread(name: "log", stackSize: 1 << 18) { self.run() }
+        let started = NamedThread(name: "log") { self.run() }
         thread.withLock { $0 = started }
     }
 
