@@ -283,21 +283,19 @@ import Testing
         }
         try await WorkerFixture.with(partitions: 4) { cluster in
             let metrics = [Metrics(), Metrics()]
-            try await cluster.withWorker(metrics: metrics[0], Self.enabled) { () async throws in
-                try await cluster.withWorker(metrics: metrics[1], Self.enabled) { () async throws in
-                    for width in 90..<110 {
-                        try await cluster.submit(
-                            #"{"id":"\#(width)","source":"\#(origin.url("/a"))","width":\#(width)}"#)
-                    }
-                    try await until("the transfer has started") { !origin.requests.isEmpty }
-                    gate.open()
-                    for width in 90..<110 {
-                        #expect(try await cluster.events.terminal(of: "\(width)").kind == "ready")
-                    }
-                    #expect(origin.requests.count == 1)
-                    #expect(metrics.reduce(0) { $0 + $1.value(of: Self.made) } == 1)
-                    #expect(metrics.reduce(0) { $0 + $1.value(of: Self.fromCopy) } == 20)
+            try await cluster.withWorkers(2, metrics: metrics, Self.enabled) { _ in
+                for width in 90..<110 {
+                    try await cluster.submit(
+                        #"{"id":"\#(width)","source":"\#(origin.url("/a"))","width":\#(width)}"#)
                 }
+                try await until("the transfer has started") { !origin.requests.isEmpty }
+                gate.open()
+                for width in 90..<110 {
+                    #expect(try await cluster.events.terminal(of: "\(width)").kind == "ready")
+                }
+                #expect(origin.requests.count == 1)
+                #expect(metrics.reduce(0) { $0 + $1.value(of: Self.made) } == 1)
+                #expect(metrics.reduce(0) { $0 + $1.value(of: Self.fromCopy) } == 20)
             }
         }
         try await origin.stop()

@@ -29,7 +29,7 @@ import Vips
         }
     }
 
-    @Test func watermarkIsFetchedOnceForTwoHundredJobs() async throws {
+    @Test func watermarkIsFetchedOnceForManyJobs() async throws {
         let photograph = try SampleImages.bytes("chelsea.jpg")
         let mark = try await file(.png) { try Image(color: [255, 0, 255], width: 8, height: 8) }
         let origin = RawOrigin { request in
@@ -39,19 +39,19 @@ import Vips
         try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
                 let steps = #"[{"watermark":{"source":"\#(origin.url("/mark.png"))","position":"topLeft"}}]"#
-                for number in 0..<200 {
+                for number in 0..<60 {
                     try await cluster.submit(
                         """
                         {"id":"\(number)","source":"\(origin.url("/\(number).jpg"))","width":60,"height":40,
                         "format":"png","processors":\(steps)}
                         """)
                 }
-                for number in 0..<200 {
+                for number in 0..<60 {
                     let ready = try await cluster.events.terminal(of: "\(number)")
                     #expect(ready.kind == "ready", "\(ready.message)")
                 }
                 #expect(origin.requests.filter { $0.path == "/mark.png" }.count == 1)
-                #expect(origin.requests.count == 201)
+                #expect(origin.requests.count == 61)
                 let key = try await cluster.events.terminal(of: "7").key
                 #expect(try await color(of: key, x: 3, y: 3, cluster) == [255, 0, 255])
                 #expect(try await color(of: key, x: 30, y: 20, cluster) != [255, 0, 255])

@@ -134,7 +134,7 @@ import Testing
 
     /// A recount takes longer than the time after which the next one is due.
     @Test func countsManyBatchesAgainOnce() async throws {
-        let count = 150
+        let count = 60
         try await WorkerFixture.with { cluster in
             let metrics = Metrics()
             try await cluster.withWorker(metrics: metrics, { $0.batches.recountAfter = .milliseconds(100) }) {

@@ -158,28 +158,28 @@ import Testing
         try await WorkerFixture.with(partitions: 1) { cluster in
             let service = Self.service(cluster)
             _ = try await service.pause(.tenant("slow"))
-            for number in 0..<300 {
+            for number in 0..<100 {
                 try await cluster.submit(Self.drawn("s\(number)", #","tenant":"slow""#))
             }
             try await cluster.submit(#"{"id":"preset","source":"initials:P","preset":"card"}"#)
-            for number in 0..<300 {
+            for number in 0..<100 {
                 try await cluster.submit(Self.drawn("q\(number)", #","tenant":"quick""#))
             }
             let metrics = Metrics()
             try await cluster.withWorker(metrics: metrics, { $0.presets = [preset] }) {
-                try await until("the jobs of the other tenant have ended") { cluster.events.terminal.count == 300 }
+                try await until("the jobs of the other tenant have ended") { cluster.events.terminal.count == 100 }
                 #expect(cluster.events.terminal.allSatisfy { $0.jobID.hasPrefix("q") })
-                #expect(metrics.value(of: "halcyon_paused_records") == 301)
+                #expect(metrics.value(of: "halcyon_paused_records") == 101)
                 #expect(metrics.value(of: "halcyon_tenants_paused") == 1)
                 try await until("no offset is held") { metrics.value(of: "halcyon_committed_offset_held_seconds") == 0 }
             }
             let next = Metrics()
             try await cluster.withWorker(metrics: next, { $0.presets = [preset] }) {
-                try await until("the jobs are held again") { next.value(of: "halcyon_paused_records") == 301 }
+                try await until("the jobs are held again") { next.value(of: "halcyon_paused_records") == 101 }
                 #expect(try await service.resume(.tenant("slow")))
-                try await until("all jobs have ended") { cluster.events.terminal.count == 601 }
+                try await until("all jobs have ended") { cluster.events.terminal.count == 201 }
             }
-            #expect(Set(cluster.events.terminal.map(\.jobID)).count == 601)
+            #expect(Set(cluster.events.terminal.map(\.jobID)).count == 201)
             #expect(cluster.events.terminal.allSatisfy { $0.kind == "ready" })
         }
     }

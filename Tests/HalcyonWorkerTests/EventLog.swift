@@ -9,17 +9,26 @@ final class EventLog: Sendable {
     /// One event.
     struct Entry: @unchecked Sendable {  // JSONSerialization's dictionaries are never changed
         let json: [String: Any]
+        // Kept, because tests that wait ask for them often.
+        let kind: String
+        let jobID: String
+        let isTerminal: Bool
 
-        var kind: String { (json["type"] as? String ?? "").replacingOccurrences(of: "halcyon.image.", with: "") }
+        init(_ json: [String: Any]) {
+            self.json = json
+            kind = (json["type"] as? String ?? "").replacingOccurrences(of: "halcyon.image.", with: "")
+            let data = json["data"] as? [String: Any]
+            jobID = (data?["job"] as? [String: Any])?["id"] as? String ?? ""
+            isTerminal = ["ready", "failed", "cancelled", "superseded"].contains(kind)
+        }
+
         var data: [String: Any] { json["data"] as? [String: Any] ?? [:] }
-        var jobID: String { (data["job"] as? [String: Any])?["id"] as? String ?? "" }
         var code: String? { data["code"] as? String }
         var message: String { data["message"] as? String ?? "" }
         var key: String { data["key"] as? String ?? "" }
         var origin: String? { data["origin"] as? String }
         var variants: [[String: Any]] { data["variants"] as? [[String: Any]] ?? [] }
         var variant: [String: Any] { variants.first ?? [:] }
-        var isTerminal: Bool { ["ready", "failed", "cancelled", "superseded"].contains(kind) }
     }
 
     private let entries = Lock<[Entry]>([])
@@ -35,7 +44,7 @@ final class EventLog: Sendable {
             do {
                 for try await record in reader {
                     let json = try JSONSerialization.jsonObject(with: Data(record.value ?? [])) as? [String: Any]
-                    let entry = Entry(json: json ?? [:])
+                    let entry = Entry(json ?? [:])
                     entries.withLock { $0.append(entry) }
                 }
             } catch {}

@@ -226,6 +226,16 @@ import Testing
         return try #require(try await store.batch(batch))
     }
 
+    /// Waits for the terminal events of a batch, which are read later than its state.
+    private static func events(
+        _ count: Int, of batch: String, _ cluster: WorkerFixture
+    ) async throws -> [EventLog.Entry] {
+        try await until("all events of the batch are read") {
+            cluster.events.terminal.count { $0.jobID.hasPrefix("\(batch)-") } == count
+        }
+        return cluster.events.terminal.filter { $0.jobID.hasPrefix("\(batch)-") }
+    }
+
     @Test func makesTheResultsOfAPresetAgain() async throws {
         try await WorkerFixture.with { cluster in
             try await cluster.withWorker({ $0.batches.jobsPerPage = 2 }) {
@@ -251,8 +261,8 @@ import Testing
                 #expect(tenant.total == 2 && tenant.counts.ready == 2 && tenant.preset == "card")
                 let batch = try await Self.rerendered(.preset("card"), as: "r", cluster)
                 #expect(batch.total == 5 && batch.counts.ready == 5 && batch.error == nil)
-                let events = cluster.events.terminal.filter { $0.jobID.hasPrefix("r-") }
-                #expect(events.count == 5 && events.allSatisfy { Self.preset(of: $0)?["version"] as? Int == 2 })
+                let events = try await Self.events(5, of: "r", cluster)
+                #expect(events.allSatisfy { Self.preset(of: $0)?["version"] as? Int == 2 })
                 #expect(events.allSatisfy { $0.variant["width"] as? Int == 50 })
                 // Those of the tenant exist already.
                 #expect(events.filter { $0.origin == "memory" }.count == 2, "\(events.map(\.json))")
@@ -261,7 +271,7 @@ import Testing
 
                 let reloaded = try await Self.rerendered(.preset("card", reload: true), as: "l", cluster)
                 #expect(reloaded.total == 5 && reloaded.counts.ready == 5)
-                let again = cluster.events.terminal.filter { $0.jobID.hasPrefix("l-") }
+                let again = try await Self.events(5, of: "l", cluster)
                 #expect(again.allSatisfy { $0.origin != "memory" })
                 let none = try await Self.rerendered(.preset("card", tenant: "other"), as: "o", cluster)
                 #expect(none.total == 0 && none.error == nil)

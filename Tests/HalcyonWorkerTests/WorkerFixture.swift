@@ -100,13 +100,15 @@ final class WorkerFixture: Sendable {
     }
 
     /// Runs `body` beside several workers, which are drained at the end.
+    /// - Parameter metrics: The metrics of each worker; nil if the test needs none.
     func withWorkers(
-        _ count: Int, tracer: Tracer? = nil, _ change: (inout WorkerOptions) -> Void = { _ in },
+        _ count: Int, metrics: [Metrics]? = nil, tracer: Tracer? = nil,
+        _ change: (inout WorkerOptions) -> Void = { _ in },
         _ body: ([Worker]) async throws -> Void
     ) async throws {
         var options = options
         change(&options)
-        let metrics = (0..<count).map { _ in Metrics() }
+        let metrics = metrics ?? (0..<count).map { _ in Metrics() }
         // Workers that join a group of the mock broker within its first 3 s share one rebalance. A later one takes nearly
         // the session timeout.
         let workers = try await withThrowingTaskGroup(of: (Int, Worker).self) { [options] group in

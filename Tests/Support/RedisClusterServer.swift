@@ -151,11 +151,11 @@ public final class RedisClusterServer: Sendable {
         }
         try await until("all nodes know each other") {
             let first = self.nodes[0]
+            let known = try await first.run("CLUSTER", "NODES")
             for node in self.nodes.dropFirst() {
                 // If the handshake takes too long on one side, only the other one knows its peer.
-                let isKnown = try await first.run("CLUSTER", "NODES").contains(":\(node.port)@")
                 let knows = try await node.run("CLUSTER", "NODES").contains(":\(first.port)@")
-                if isKnown && knows { continue }
+                if knows && known.contains(":\(node.port)@") { continue }
                 let bus = try await node.run("CONFIG", "GET", "cluster-port").lines.last ?? ""
                 _ = try await first.run("CLUSTER", "MEET", "127.0.0.1", "\(node.port)", bus)
             }

@@ -7,8 +7,8 @@ public struct ConditionTimeout: Error, CustomStringConvertible {
     public init(description: String) { self.description = description }
 }
 
-/// Checks every 20 ms if `condition` is true, and returns as soon as it is. The limit is only a safety net: it is long
-/// enough for a busy machine.
+/// Checks repeatedly if `condition` is true, and returns as soon as it is. The longer it takes, the rarer the checks: one
+/// in 10 ms at first, one in 100 ms after a second. The limit is only a safety net: it is long enough for a busy machine.
 /// - Parameter what: A description for the error, evaluated when it is thrown.
 /// - Throws: ``ConditionTimeout`` if the condition is not true within `limit`. Errors thrown by the condition count as
 ///   false.
@@ -16,10 +16,10 @@ public func until(
     _ what: @autoclosure @Sendable () -> String, within limit: Duration = .seconds(120),
     _ condition: @Sendable () async throws -> Bool
 ) async throws {
-    let end = ContinuousClock.now + limit
-    while ContinuousClock.now < end {
+    let start = ContinuousClock.now
+    while case let elapsed = start.duration(to: .now), elapsed < limit {
         if (try? await condition()) == true { return }
-        try await Task.sleep(for: .milliseconds(20))
+        try await Task.sleep(for: min(max(elapsed / 10, .milliseconds(10)), .milliseconds(100)))
     }
     throw ConditionTimeout(description: "condition not met within \(limit): \(what())")
 }
