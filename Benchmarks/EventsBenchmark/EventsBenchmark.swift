@@ -26,7 +26,7 @@ import TestSupport
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         let redis = try await RedisServer.start()
         let broker = try MockCluster()
-        for topic in Topics().all { try broker.createTopic(topic, partitions: 4) }
+        try await broker.createTopics(Topics().all, partitions: 4)
         let producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
         let port = LoopbackPort.reserve()
         var options = ChildProcess.Options()

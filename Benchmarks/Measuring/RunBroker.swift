@@ -12,7 +12,7 @@ public enum RunBroker: Sendable {
     public static func start(_ topics: [String]) async throws -> RunBroker {
         guard ApacheKafka.isAvailable else {
             let mock = try MockCluster()
-            for topic in topics { try mock.createTopic(topic, partitions: 8) }
+            try await mock.createTopics(topics, partitions: 8)
             return .mock(mock)
         }
         let kafka = try await ApacheKafka()

@@ -32,7 +32,7 @@ final class BenchmarkFixture: Sendable {
         origins = (0..<count).map { number in RawOrigin(keepsLog: false) { _ in Self.script(number < slow, picture) } }
         redis = try await RedisServer.start()
         broker = try MockCluster()
-        for topic in topics.all { try broker.createTopic(topic, partitions: 4) }
+        try await broker.createTopics(topics.all, partitions: 4)
         let servers = broker.bootstrapServers
         producer = try Producer(properties: ["bootstrap.servers": servers, "linger.ms": "0"])
         reader = try await TopicReader.open(

@@ -33,7 +33,7 @@ final class GatewayFixture: Sendable {
 
     private init() async throws {
         broker = try MockCluster()
-        for topic in topics.all { try broker.createTopic(topic, partitions: 2) }
+        try await broker.createTopics(topics.all, partitions: 2)
         redis = try await RedisServer.start()
     }
 

@@ -23,7 +23,7 @@ struct NotificationFixture: Sendable {
     ) async throws {
         let topics = Topics(webhookDelays: webhookDelays)
         let broker = try MockCluster()
-        for topic in topics.all { try broker.createTopic(topic, partitions: partitions) }
+        try await broker.createTopics(topics.all, partitions: partitions)
         let fixture = try await NotificationFixture(topics: topics, brokers: broker.bootstrapServers)
         let result: Result<Void, any Error>
         do { result = .success(try await body(fixture)) } catch { result = .failure(error) }

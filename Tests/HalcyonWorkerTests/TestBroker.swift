@@ -34,7 +34,7 @@ enum TestBroker: Sendable {
 
     func create(_ topics: [String], partitions: Int) async throws {
         switch self {
-        case .mock(let mock): for topic in topics { try mock.createTopic(topic, partitions: partitions) }
+        case .mock(let mock): try await mock.createTopics(topics, partitions: partitions)
         case .apache(let kafka): try await kafka.create(topics, partitions: partitions)
         }
     }

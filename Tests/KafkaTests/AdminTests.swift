@@ -64,7 +64,7 @@ extension KafkaTests {
 
         @Test func closingEndsCallsInFlight() async throws {
             let mock = try MockCluster()
-            mock.setRoundTripTime(.milliseconds(200))
+            await mock.setRoundTripTime(.milliseconds(200))
             let admin = try Admin(properties: ["bootstrap.servers": mock.bootstrapServers])
             async let metadata = admin.metadata()
             try await Task.sleep(for: .milliseconds(100))

@@ -56,7 +56,7 @@ struct ClusterFixture {
     func newTopic(partitions: Int) async throws -> String {
         let name = unique("topic")
         if let mock {
-            try mock.createTopic(name, partitions: partitions)
+            try await mock.createTopics([name], partitions: partitions)
         } else {
             let admin = try Admin(properties: properties)
             let results = try await admin.create([NewTopic(name, partitions: partitions, replication: 1)])

@@ -15,8 +15,8 @@ extension KafkaTests {
                         }
                     }
                     for _ in 0..<300 {
-                        mock.setDown(true)
-                        mock.setDown(false)
+                        await mock.setDown(true)
+                        await mock.setDown(false)
                         await Task.yield()
                     }
                     group.cancelAll()

@@ -70,11 +70,11 @@ extension KafkaTests {
         /// The queue has one slot. Every other waiting send has expired when the slot becomes free.
         @Test func expiredSendsLeaveTheirQueueSlotToOthers() async throws {
             let broker = try MockCluster()
-            try broker.createTopic("t", partitions: 1)
+            try await broker.createTopics(["t"], partitions: 1)
             let producer = try Producer(properties: [
                 "bootstrap.servers": broker.bootstrapServers, "queue.buffering.max.messages": "1",
             ])
-            broker.setDown(true)
+            await broker.setDown(true)
             let (sent, late) = await withTaskGroup(of: KafkaError.Code?.self) { group in
                 let latest = ContinuousClock.now + .seconds(1)
                 for number in 0..<40 {
@@ -89,7 +89,7 @@ extension KafkaTests {
                     }
                 }
                 try? await Task.sleep(until: latest + .milliseconds(1))
-                broker.setDown(false)
+                await broker.setDown(false)
                 return await group.reduce(into: (0, 0)) { counts, code in
                     if code == nil { counts.0 += 1 } else if code == .queueFull { counts.1 += 1 }
                 }
@@ -123,8 +123,8 @@ extension KafkaTests {
         @Test(arguments: [10, 100_000])
         func closingResumesEverySender(queueSize: Int) async throws {
             let mock = try MockCluster()
-            try mock.createTopic("topic", partitions: 1)
-            mock.setDown(true)
+            try await mock.createTopics(["topic"], partitions: 1)
+            await mock.setDown(true)
             let producer = try Producer(properties: [
                 "bootstrap.servers": mock.bootstrapServers, "queue.buffering.max.messages": "\(queueSize)",
             ])
@@ -157,8 +157,8 @@ extension KafkaTests {
 
         @Test func flushingWaitsForDelivery() async throws {
             let mock = try MockCluster()
-            try mock.createTopic("topic", partitions: 1)
-            mock.setDown(true)
+            try await mock.createTopics(["topic"], partitions: 1)
+            await mock.setDown(true)
             let producer = try Producer(properties: ["bootstrap.servers": mock.bootstrapServers, "linger.ms": "1000"])
             async let delivery = producer.send(ProducerRecord(topic: "topic", value: [1]))
             // The record is in flight once flushing times out.
@@ -170,7 +170,7 @@ extension KafkaTests {
                     return error.code == .timedOut
                 }
             }
-            mock.setDown(false)
+            await mock.setDown(false)
             try await producer.flush(within: .seconds(120))
             #expect(try await delivery.offset == 0)
             await producer.close()
@@ -197,7 +197,7 @@ extension KafkaTests {
 
         @Test func reportsBrokerLossAndRecoveryOnce() async throws {
             let mock = try MockCluster()
-            try mock.createTopic("topic", partitions: 1)
+            try await mock.createTopics(["topic"], partitions: 1)
             let changes = Lock<[Connection]>([])
             let logged = Lock<[LogLevel]>([])
             let producer = try Producer(
@@ -206,11 +206,11 @@ extension KafkaTests {
                     log: { level, _, _ in logged.withLock { $0.append(level) } },
                     connection: { change in changes.withLock { $0.append(change) } }))
             try await producer.send(ProducerRecord(topic: "topic", value: [0]))
-            mock.setDown(true)
+            await mock.setDown(true)
             try await until("the loss is reported") { changes.withLock { $0.count } == 1 }
             async let delayed = producer.send(ProducerRecord(topic: "topic", value: [1]))
             try await Task.sleep(for: .milliseconds(1500))
-            mock.setDown(false)
+            await mock.setDown(false)
             #expect(try await delayed.offset == 1)
             try await until("the recovery is reported") { changes.withLock { $0.count } == 2 }
             #expect(changes.withLock { $0 } == [.lost, .restored])
@@ -249,7 +249,7 @@ extension KafkaTests {
             await #expect(processExitsWith: .success) {
                 // 400 MB pass through; the mock cluster keeps 5 MB of them.
                 let mock = try MockCluster()
-                try mock.createTopic("topic", partitions: 1)
+                try await mock.createTopics(["topic"], partitions: 1)
                 let producer = try Producer(properties: ["bootstrap.servers": mock.bootstrapServers, "linger.ms": "0"])
                 let reader = try await TopicReader.open(
                     "topic", from: .end, properties: mock.consumerProperties)

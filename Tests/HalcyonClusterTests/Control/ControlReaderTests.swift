@@ -18,9 +18,9 @@ import Testing
         let received = Lock<[ControlReader.ReceivedControlMessage]>([])
         let metrics = Metrics()
 
-        init(hasTopic: Bool = true) throws {
+        init(hasTopic: Bool = true) async throws {
             broker = try MockCluster()
-            if hasTopic { try broker.createTopic(topics.control, partitions: 1) }
+            if hasTopic { try await broker.createTopics([topics.control], partitions: 1) }
         }
 
         var properties: [String: String] { broker.consumerProperties }
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test func receivesAllMessagesAndSkipsInvalidOnes() async throws {
-        let fixture = try ControlReaderFixture()
+        let fixture = try await ControlReaderFixture()
         try await fixture.publish(#"{"cancel":"before"}"#)
         let reader = fixture.reader()
         await reader.caughtUp()
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func skipsOldMessages() async throws {
-        let fixture = try ControlReaderFixture()
+        let fixture = try await ControlReaderFixture()
         try await fixture.publish(#"{"cancel":"old"}"#, at: Timestamp.now.milliseconds - 7_200_000)
         try await fixture.publish(#"{"cancel":"new"}"#, at: Timestamp.now.milliseconds - 1_800_000)
         let reader = fixture.reader()
@@ -80,13 +80,13 @@ import Testing
     }
 
     @Test func resumesAfterABrokerOutage() async throws {
-        let fixture = try ControlReaderFixture()
+        let fixture = try await ControlReaderFixture()
         let reader = fixture.reader()
         try await fixture.publish(#"{"cancel":"1"}"#)
         try await until("the message arrives") { fixture.messages.count == 1 }
-        fixture.broker.setDown(true)
+        await fixture.broker.setDown(true)
         try await Task.sleep(for: .milliseconds(300))
-        fixture.broker.setDown(false)
+        await fixture.broker.setDown(false)
         try await fixture.publish(#"{"cancel":"2"}"#)
         try await until("the message arrives") { fixture.messages.count == 2 }
         #expect(fixture.messages == [.cancel(.job("1")), .cancel(.job("2"))])
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test func closesWithoutABroker() async throws {
-        let fixture = try ControlReaderFixture()
+        let fixture = try await ControlReaderFixture()
         let properties = fixture.properties
         await fixture.broker.stop()
         let options = ControlReader.Options(

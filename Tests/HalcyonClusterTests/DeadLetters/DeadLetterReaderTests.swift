@@ -11,7 +11,7 @@ import Testing
 
     private func withReader(_ body: (DeadLetterReader, Producer, MockCluster) async throws -> Void) async throws {
         let broker = try MockCluster()
-        try broker.createTopic(topics.dead, partitions: 2)
+        try await broker.createTopics([topics.dead], partitions: 2)
         let properties = broker.consumerProperties
         let producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers])
         let result: Result<Void, any Error>
@@ -84,7 +84,7 @@ import Testing
         try await withReader { reader, producer, broker in
             try await sendLetters(10, producer)
             var index = DeadLetterIndex()
-            broker.setRoundTripTime(.milliseconds(500))
+            await broker.setRoundTripTime(.milliseconds(500))
             var rounds = 0
             // Each update resumes where the previous one stopped. A lookup that takes too long throws.
             while true {

@@ -45,7 +45,7 @@ struct ConsumerFixture: Sendable {
 
     private func createTopics() async throws {
         if let mock {
-            for topic in topics.all { try mock.createTopic(topic, partitions: partitions) }
+            try await mock.createTopics(topics.all, partitions: partitions)
             return
         }
         let admin = try Admin(properties: properties.filter { $0.key == "bootstrap.servers" })

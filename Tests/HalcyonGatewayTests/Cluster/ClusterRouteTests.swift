@@ -60,12 +60,12 @@ import Testing
                 try await until("the lanes are known") {
                     try await client.send(.get, "/v1/cluster").json["lanes"] != nil
                 }
-                fixture.broker.setDown(true)
+                await fixture.broker.setDown(true)
                 try await until("the lanes are unknown") {
                     let overview = try await client.send(.get, "/v1/cluster")
                     return overview.status == 200 && overview.json["lanes"] == nil && overview.json["workers"] != nil
                 }
-                fixture.broker.setDown(false)
+                await fixture.broker.setDown(false)
                 try await until("the lanes are known again") {
                     try await client.send(.get, "/v1/cluster").json["lanes"] != nil
                 }

@@ -133,11 +133,11 @@ import Testing
                 $0.dead.time = .milliseconds(500)
             } _: { (client: GatewayClient) async throws in
                 try await until("the topic is readable") { try await client.send(.get, "/v1/dead").status == 200 }
-                fixture.broker.setDown(true)
+                await fixture.broker.setDown(true)
                 let answer = try await client.send(.get, "/v1/dead")
                 #expect(answer.status == 503 && answer.headers["Retry-After"] != nil)
                 #expect(try await client.send(.post, "/v1/dead/replay", #"{"filter":{}}"#).status == 503)
-                fixture.broker.setDown(false)
+                await fixture.broker.setDown(false)
                 try await until("the topic is readable again") { try await client.send(.get, "/v1/dead").status == 200 }
             }
         }

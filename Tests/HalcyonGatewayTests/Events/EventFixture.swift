@@ -28,7 +28,7 @@ struct EventFixture: Sendable {
         }
         let topics = Topics(prefix: "halcyon\(number).")
         let mock = apache == nil ? try MockCluster() : nil
-        try mock?.createTopic(topics.events, partitions: partitions)
+        try await mock?.createTopics([topics.events], partitions: partitions)
         try await apache?.create([topics.events], partitions: partitions)
         let brokers = mock?.bootstrapServers ?? apache?.bootstrapServers ?? ""
         let fixture = EventFixture(

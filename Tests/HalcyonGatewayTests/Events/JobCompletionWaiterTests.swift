@@ -86,12 +86,12 @@ import Testing
 
     @Test func waitsWhileBrokersAreDown() async throws {
         try await EventFixture.with { fixture in
-            fixture.mock?.setDown(true)
+            await fixture.mock?.setDown(true)
             let feed = fixture.start()
             let waiter = feed.wait(for: "a")
             try await Task.sleep(for: .milliseconds(200))
             #expect(!feed.isFollowing)
-            fixture.mock?.setDown(false)
+            await fixture.mock?.setDown(false)
             await feed.ready()
             try await fixture.publish("a")
             #expect(try await waiter.end().event.type == "ready")

@@ -24,11 +24,11 @@ import Testing
                 }
                 try await until("jobs are accepted") { try await submit("before") == 202 }
                 try await until("renders are accepted") { try await render("before") == 504 }
-                fixture.broker.setDown(true)
+                await fixture.broker.setDown(true)
                 #expect(try await submit("meanwhile") == 503)
                 #expect(try await render("meanwhile") == 503)
                 #expect(try await client.send(.get, "/v1/jobs/meanwhile").status == 404)
-                fixture.broker.setDown(false)
+                await fixture.broker.setDown(false)
                 try await until("jobs are accepted again") { try await submit("after") == 202 }
                 try await until("renders are accepted again") { try await render("after") == 504 }
                 for lane in [Lane.normal, .high] {

@@ -87,7 +87,7 @@ enum DevCommand: Subcommand {
                 // For example, a client that uses a protocol version unknown to the broker.
                 if level <= .error { log.warning("embedded broker reported an error", ["reason": message]) }
             }))
-        for topic in topics.all { try kafka.createTopic(topic, partitions: 8) }
+        try await kafka.createTopics(topics.all, partitions: 8)
         let redis = try await PrivateRedis.start()
 
         // The mock cluster checks for new records only after this time.
