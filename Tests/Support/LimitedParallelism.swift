@@ -6,8 +6,9 @@ import Testing
 /// duration of each test.
 ///
 /// HALCYON_TEST_PARALLELISM sets the number; the default is six per processor, because such tests mostly wait. While
-/// processors are idle, up to three times as many run. Tests with Apache Kafka, and those of ``TestTier``'s full tier, take more memory and processor time. Their number is limited
-/// separately: by HALCYON_TEST_HEAVY_PARALLELISM, by default to one per processor and one more.
+/// processors are idle, up to three times as many run. Tests with Apache Kafka, and those of ``TestTier``'s full tier,
+/// take more memory and processor time. Their number is limited separately: by HALCYON_TEST_HEAVY_PARALLELISM, by
+/// default to one per processor and one more.
 /// HALCYON_TEST_TIMES names a file to which a line is appended for each test case: its seconds, a tab and its name. The
 /// durations that Swift Testing prints include the time that a test waits for a permit.
 public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
@@ -66,8 +67,8 @@ extension Trait where Self == LimitedParallelism {
     public static var limitedParallelism: Self { LimitedParallelism() }
 }
 
-/// A semaphore that has more permits while processors are idle: one or two more in each half second in which a quarter or
-/// a half of the time is idle, and one less if they are busy.
+/// A semaphore that has more permits while processors are idle: one or two more in each half second in which a quarter
+/// or a half of the time is idle, and one less if they are busy.
 private final class AdaptiveSemaphore: Sendable {
     private let semaphore: PrioritySemaphore
     /// The numbers of permits beyond the minimum that there should be, and that there are.

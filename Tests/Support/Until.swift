@@ -7,8 +7,9 @@ public struct ConditionTimeout: Error, CustomStringConvertible {
     public init(description: String) { self.description = description }
 }
 
-/// Checks repeatedly if `condition` is true, and returns as soon as it is. The longer it takes, the rarer the checks: one
-/// in 10 ms at first, one in 100 ms after a second. The limit is only a safety net: it is long enough for a busy machine.
+/// Checks repeatedly if `condition` is true, and returns as soon as it is. The longer it takes, the rarer the checks:
+/// one in 10 ms at first, one in 100 ms after a second. The limit is only a safety net: it is long enough for a busy
+/// machine.
 /// - Parameter what: A description for the error, evaluated when it is thrown.
 /// - Throws: ``ConditionTimeout`` if the condition is not true within `limit`. Errors thrown by the condition count as
 ///   false.

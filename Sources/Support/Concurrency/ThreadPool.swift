@@ -116,8 +116,8 @@ public final class NamedThread: Sendable {
     private let handle: Lock<pthread_t?>
 
     /// The size of each stack in bytes, which libvips needs. Less would save nothing, because pages are allocated on
-    /// first use. A part is taken by the thread-local variables of libraries (librdkafka: 15 KiB), and the first use of a
-    /// generic Swift type takes tens of KiB.
+    /// first use. A part is taken by the thread-local variables of libraries (librdkafka: 15 KiB), and the first use of
+    /// a generic Swift type takes tens of KiB.
     private static let stackSize = 1 << 20
 
     /// Starts the thread.

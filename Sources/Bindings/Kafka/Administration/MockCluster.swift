@@ -12,8 +12,8 @@ import Glibc
 /// transaction are lost). It rejects commits while a group rebalances, whereas Apache Kafka accepts them from members
 /// that have not rejoined yet. Topics are created on first use, with four partitions.
 ///
-/// It waits for the whole `fetch.wait.max.ms` even if data arrives meanwhile. Set a short one for its consumers: 10 ms, or
-/// more if there are many, because each fetch takes processor time. With librdkafka before 2.8 the first member of a
+/// It waits for the whole `fetch.wait.max.ms` even if data arrives meanwhile. Set a short one for its consumers: 10 ms,
+/// or more if there are many, because each fetch takes processor time. With librdkafka before 2.8 the first member of a
 /// group waits 3 s for others.
 ///
 /// Call ``stop()`` before releasing the last reference, so that the caller knows when it has ended.
@@ -42,8 +42,8 @@ public final class MockCluster: @unchecked Sendable {
     /// Creates topics with this number of partitions each.
     /// - Throws: ``KafkaError/Code/topicAlreadyExists``.
     public func createTopics(_ names: [String], partitions: Int) async throws(KafkaError) {
-        // The calls wait for the cluster's thread. With librdkafka 2.0.2, one in twelve does not wake it, and takes the second
-        // that it sleeps. Connections wake it.
+        // The calls wait for the cluster's thread. With librdkafka 2.0.2, one in twelve does not wake it, and takes the
+        // second that it sleeps. Connections wake it.
         let waking = Task { [ports] in
             while await Task.sleepUnlessCancelled(for: .milliseconds(5)) { ports.forEach(Self.connect) }
         }
