@@ -25,7 +25,9 @@ import Testing
         } _: { server in
             let clients = try (0..<2_000).map { _ in try RawClient(server.port) }
             for client in clients { try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n") }
-            try await until("all requests are pending") { begun.count == 2_000 }
+            try await until("\(begun.count) requests and \(server.connections) connections are pending") {
+                begun.count == 2_000
+            }
             let now = try await RawClient(server.port).get("/now")
             #expect(now.text == "now")
             gate.signal()

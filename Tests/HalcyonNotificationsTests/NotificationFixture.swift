@@ -52,7 +52,7 @@ struct NotificationFixture: Sendable {
             topics: topics,
             kafka: KafkaProperties(
                 brokers: brokers, properties: ["session.timeout.ms": "6000"] + MockCluster.fetchProperties),
-            redis: RedisEndpoint(loopbackPort: redis.port))
+            redis: RedisEndpoint(loopbackPort: redis.port, timeout: .seconds(60)))
         options.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         options.webhooks.retries.base = 0.05
         return options

@@ -64,8 +64,6 @@ final class WorkerFixture: Sendable {
         let kafka = KafkaProperties(
             brokers: broker.bootstrapServers, properties: ["session.timeout.ms": "12000"] + MockCluster.fetchProperties)
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
-        // After the default of two seconds, a worker of a busy process would render what it could not find in time.
-        options.redis.timeout = .seconds(60)
         options.presetRestoration = .zero
         // Tests that share a broker have groups of their own.
         if topics.prefix != Topics().prefix { options.group = WorkerProcess.group(prefix: topics.prefix) }

@@ -32,8 +32,8 @@ public final class RedisDeployment: Sendable {
         self.cluster = cluster
     }
 
-    /// The value for the setting `redis.url`.
-    public var url: String { cluster?.url ?? "redis://127.0.0.1:\(servers[0].port)" }
+    /// The value for the setting `redis.url`, with a timeout of commands for busy machines.
+    public var url: String { cluster.map { "\($0.url)?timeout=60s" } ?? servers[0].url }
 
     /// All servers.
     public var servers: [RedisServer] { cluster?.nodes ?? [single].compactMap { $0 } }

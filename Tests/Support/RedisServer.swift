@@ -33,6 +33,9 @@ public struct RedisServer: Sendable {
         return RedisServer(port: port, process: process, authority: certificate?.certificate)
     }
 
+    /// The URL of a server without TLS, with a timeout of commands for busy machines. Tests of timeouts set their own.
+    public var url: String { "redis://127.0.0.1:\(port)?timeout=60s" }
+
     /// Runs a command on the server with redis-cli and returns its output.
     public func run(_ command: String...) async throws -> String { try await run(command) }
 

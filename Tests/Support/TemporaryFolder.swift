@@ -14,17 +14,18 @@ public struct TemporaryFolder: Sendable {
             preconditionFailure("cannot create a folder in /tmp: errno \(errno)")
         }
         path = String(cString: made)
-        Self.remaining.withLock { _ = $0.insert(path) }
+        Self.remaining.withLock { _ = $0.paths.insert(path) }
         _ = Self.removesRemainingAtExit
     }
 
-    private static let remaining = Lock<Set<String>>([])
-    private static let process = getpid()
-    /// Registered once, on the first access. A copy of this process that `fork` created deletes nothing.
+    /// The folders that exist, and the process that created them. A copy of it that `fork` created deletes nothing.
+    private static let remaining = Lock((paths: Set<String>(), process: getpid()))
+    /// Registered once, on the first access.
     private static let removesRemainingAtExit =
         atexit {
-            guard getpid() == process else { return }
-            remaining.withLock { for path in $0 { try? FileManager.default.removeItem(atPath: path) } }
+            let paths = remaining.withLock { $0.process == getpid() ? $0.paths : [] }
+            // Best effort: they are in /tmp.
+            for path in paths { try? FileManager.default.removeItem(atPath: path) }
         } == 0
 
     /// Writes or replaces a file in the folder and returns its path.
@@ -50,7 +51,7 @@ public struct TemporaryFolder: Sendable {
 
     /// Deletes the folder and its contents.
     public func remove() async {
-        Self.remaining.withLock { _ = $0.remove(path) }
+        Self.remaining.withLock { _ = $0.paths.remove(path) }
         _ = try? await ChildProcess.start("rm", ["-rf", path]).exit()
     }
 }

@@ -11,7 +11,7 @@ import Testing
 @Suite struct PresetStoreTests {
     private func withStore(_ body: (PresetStore, RedisClient, RedisServer) async throws -> Void) async throws {
         let server = try await RedisServer.start()
-        let redis = RedisClient(RedisEndpoint(loopbackPort: server.port))
+        let redis = RedisClient(try RedisEndpoint(server.url))
         let result: Result<Void, any Error>
         do {
             result = .success(try await body(PresetStore(redis, topics: Topics()), redis, server))

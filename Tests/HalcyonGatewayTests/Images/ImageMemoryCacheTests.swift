@@ -21,7 +21,7 @@ import Testing
         bytes: Int, for lifetime: Double = 10, _ body: (ResultCache.Stored) async throws -> Void
     ) async throws {
         let redis = try await RedisServer.start()
-        let client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
+        let client = RedisClient(try RedisEndpoint(redis.url))
         let result: Result<Void, any Error>
         do {
             let metadata = ResultMetadata(

@@ -32,7 +32,7 @@ import Testing
     private func withSubscriber(
         _ fixture: NotificationFixture, _ body: (RedisSubscriber) async throws -> Void
     ) async throws {
-        let subscriber = RedisSubscriber(RedisEndpoint(loopbackPort: fixture.redis.port))
+        let subscriber = RedisSubscriber(try RedisEndpoint(fixture.redis.url))
         let result: Result<Void, any Error>
         do { result = .success(try await body(subscriber)) } catch { result = .failure(error) }
         await subscriber.close()
@@ -72,7 +72,7 @@ import Testing
         try await NotificationFixture.with(partitions: 1) { fixture in
             try await withSubscriber(fixture) { subscriber in
                 let recorder = try await ChannelRecorder(subscriber, "halcyon:events")
-                try await fixture.withNotifier({ $0.consumer.window = 16 }) {
+                try await fixture.withNotifier({ ($0.consumer.window, $0.redis.timeout) = (16, nil) }) {
                     try await fixture.publish(fixture.record("before"))
                     try await until("the first event is received") { recorder.messages.count == 1 }
                     fixture.redis.process.send(SIGSTOP)
@@ -151,7 +151,7 @@ import Testing
         _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 1, replication: 1) })
         await admin.close()
         let fixture = try await NotificationFixture(topics: topics, brokers: kafka.bootstrapServers)
-        let subscriber = RedisSubscriber(RedisEndpoint(loopbackPort: fixture.redis.port))
+        let subscriber = RedisSubscriber(try RedisEndpoint(fixture.redis.url))
         let messages = try await subscriber.subscribe("halcyon:events")
         let producer = try TransactionalProducer(
             properties: ["bootstrap.servers": kafka.bootstrapServers, "transactional.id": "committed"])

@@ -35,7 +35,7 @@ import Testing
                 $0.purgeHooks = ["one": try! Self.hook(one, #","linger":"0s""#), "other": try! Self.hook(other)]
             } _: {
                 try await fixture.publish(fixture.record("a"))
-                let redis = RedisClient(RedisEndpoint(loopbackPort: fixture.redis.port))
+                let redis = RedisClient(try RedisEndpoint(fixture.redis.url))
                 let purges = PurgeService(redis, nil, fixture.producer, topics: fixture.topics)
                 let purged = try await purges.run(Purge(.tag("a b"), of: "shop"))
                 await redis.close()

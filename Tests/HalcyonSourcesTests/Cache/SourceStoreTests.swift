@@ -119,7 +119,7 @@ import Testing
 
     @Test func ignoresMalformedAndPermanentRedisEntries() async throws {
         let server = try await RedisServer.start()
-        let client = RedisClient(RedisEndpoint(loopbackPort: server.port))
+        let client = RedisClient(try RedisEndpoint(server.url))
         let store = RedisSourceStore(client, maximumBytes: 1 << 20)
         for about in ["", "{", "[]", #"{"version":2}"#, #"{"version":1,"status":"200"}"#] {
             _ = try await client.send([

@@ -39,7 +39,7 @@ import Testing
 
     @Test func workersShareTheConcurrencyLimit() async throws {
         let server = try await RedisServer.start()
-        let clients = (0..<3).map { _ in RedisClient(RedisEndpoint(loopbackPort: server.port)) }
+        let clients = try (0..<3).map { _ in RedisClient(try RedisEndpoint(server.url)) }
         var limits = OriginLimits()
         limits.concurrency = 4
         limits.lease = .seconds(600)

@@ -28,7 +28,7 @@ import Testing
         let properties = ["bootstrap.servers": kafka.bootstrapServers]
         try await kafka.create(topics.all, partitions: JobStream.partitions)
         let redis = try await RedisServer.start()
-        let client = RedisClient(try RedisEndpoint("redis://127.0.0.1:\(redis.port)"))
+        let client = RedisClient(try RedisEndpoint(redis.url))
         let (producer, events) = (try Producer(properties: properties), try await EventLog(topics, properties))
         let origin = try JobStream.origin()
         let stream = JobStream(producer, topics, events, origin)

@@ -13,7 +13,7 @@ import Testing
     @Test func otherWorkersContinueWhenOneIsKilledAndReplaced() async throws {
         let kafka = try #require(SharedApacheKafka.current)
         let redis = try await RedisServer.start()
-        let client = RedisClient(RedisEndpoint(loopbackPort: redis.port))
+        let client = RedisClient(try RedisEndpoint(redis.url))
         let result: Result<Void, any Error>
         do {
             result = .success(try await run(kafka, redis, client))

@@ -9,7 +9,7 @@ import Testing
 @Suite(.limitedParallelism) struct LeaseTableTests {
     @Test(arguments: [1, 2, 3, 4] as [UInt64]) func matchesTheScriptsOnRedis(seed: UInt64) async throws {
         let server = try await RedisServer.start()
-        let endpoint = try RedisEndpoint("redis://127.0.0.1:\(server.port)")
+        let endpoint = try RedisEndpoint(server.url)
         let (redis, subscriber) = (RedisClient(endpoint), RedisSubscriber(endpoint))
         var numbers = SeededNumbers(seed: seed)
         let tables = LeaseTableComparison(redis, items: 3, prefix: "s\(seed)")
