@@ -37,4 +37,27 @@ import Testing
             }
         }
     }
+
+    /// libmicrohttpd takes 128 events at once.
+    @Test(arguments: [127, 128, 129, 256]) func servesAllRequestsThatArriveAtOnce(count: Int) async throws {
+        let (latch, isBlocked) = (Latch(), AsyncEvent())
+        try await withServer {
+            $0.threads = 1
+        } handler: { request in
+            if request.path == ["block"] {
+                isBlocked.signal()
+                latch.wait()
+            }
+            return text("served")
+        } _: { server in
+            let clients = try (0..<count).map { _ in try RawClient(server.port) }
+            for client in clients { #expect(try await client.get("/").text == "served") }
+            let blocker = try RawClient(server.port)
+            try await blocker.send("GET /block HTTP/1.1\r\nHost: a\r\n\r\n")
+            await isBlocked.wait()
+            for client in clients { try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n") }
+            latch.open()
+            for client in clients + [blocker] { #expect(try await client.answer().text == "served") }
+        }
+    }
 }

@@ -137,6 +137,9 @@ final class Connection: Sendable {
     /// True if a request is in flight.
     var isBusy: Bool { state.withLock { $0.exchange != nil } }
 
+    /// The socket; nil if the connection is closed or cut.
+    var openSocket: Int32? { state.withLock { $0.isCut ? nil : $0.socket } }
+
     /// Ends whatever exceeds its time limit. Otherwise returns a probe if the socket is to be polled.
     func check(_ now: ContinuousClock.Instant) -> HTTPTransaction.DisconnectProbe? {
         let limits = context.settings.limits

@@ -108,7 +108,9 @@ extension HTTPTransactionState {
 ///
 /// libmicrohttpd's own timeout is for inactivity only, so a client that sends one byte a second would live forever.
 /// 0.9.75 also misses the end of a connection that arrives together with the last bytes, so unfinished uploads are
-/// probed here too.
+/// probed here too. And if exactly 128 events wait for one of its threads, which is as many as it takes at once, it
+/// waits for the next one before it serves them (MHD_epoll of 0.9.75 and later), so input that is still unread is
+/// reported again.
 final class TimeoutMonitor: Sendable {
     /// Interval between checks, in milliseconds.
     private static let interval: Int32 = 500
@@ -147,13 +149,26 @@ final class TimeoutMonitor: Sendable {
 
     private func look() {
         let now = ContinuousClock.now
-        let watches = connections.all.compactMap { $0.check(now) }
+        let open = connections.all
+        remind(open.compactMap(\.openSocket))
+        let watches = open.compactMap { $0.check(now) }
         guard !watches.isEmpty else { return }
         var sockets = watches.map { pollfd(fd: $0.socket, events: Self.closedByPeer, revents: 0) }
         guard poll(&sockets, nfds_t(sockets.count), 0) > 0 else { return }
         // The descriptor may belong to another connection by now. The mark reveals that.
         for (watch, socket) in zip(watches, sockets) where socket.revents != 0 {
             watch.exchange.clientLeft(watch.mark)
+        }
+    }
+
+    /// Makes epoll report unread input again: Linux checks for it when this option is set, here to its default. If a
+    /// descriptor belongs to another connection by now, this has no other effect.
+    private func remind(_ sockets: [Int32]) {
+        var sockets = sockets.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        guard poll(&sockets, nfds_t(sockets.count), 0) > 0 else { return }
+        var one: Int32 = 1
+        for socket in sockets where socket.revents & Int16(POLLIN) != 0 {
+            setsockopt(socket.fd, SOL_SOCKET, SO_RCVLOWAT, &one, socklen_t(MemoryLayout<Int32>.size))
         }
     }
 }
