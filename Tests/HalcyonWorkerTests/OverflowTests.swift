@@ -28,17 +28,18 @@ import Testing
         on broker: TestBroker.Kind, _ topics: Topics, exactlyOnce: Bool = false
     ) async throws {
         let metrics = Metrics()
-        let provider = SlowProvider(try SampleImages.bytes(), takes: .milliseconds(100))
+        let provider = SlowProvider(try SampleImages.bytes(), takes: .milliseconds(200))
         try await WorkerFixture.with(broker: broker, partitions: 1, topics: topics) { cluster in
             let providers = try CustomProviders([provider])
+            // Before the worker starts, which would otherwise keep up with a slow producer.
+            for number in 0..<Self.flood { try await cluster.submit(Self.job(number, "big")) }
+            try await cluster.submit(Self.job(0, "small"))
             try await cluster.withWorker(metrics: metrics) {
                 $0.providers = providers
                 $0.transactions = exactlyOnce ? TransactionOptions() : nil
                 ($0.consumer.window, $0.consumer.lookahead, $0.consumer.reserve) = (4, 40, 2)
                 $0.fetches = 4
             } _: {
-                for number in 0..<Self.flood { try await cluster.submit(Self.job(number, "big")) }
-                try await cluster.submit(Self.job(0, "small"))
                 #expect(try await cluster.events.terminal(of: "small0").kind == "ready")
                 // The flood was in one partition before it.
                 let endedBefore = try #require(cluster.events.terminal.firstIndex { $0.jobID == "small0" })
