@@ -524,8 +524,8 @@ private final class HeldGateway: Sendable {
         #expect(ImageRequest.Placeholder(try variant("")) == nil)
     }
 
-    /// A gateway that computes a BlurHash at once, and renders an image later.
-    private func computingGateway() -> FakeTransport {
+    /// A gateway that computes a BlurHash at once, and renders an image when `isShown` is true.
+    private func computingGateway(_ isShown: Lock<Bool>) -> FakeTransport {
         let event = #"""
             {"id": "1", "type": "halcyon.image.ready", "time": "2026-11-21T10:31:07.250Z", "data": {
             "job": {"id": "x"}, "origin": "network", "timings": {}, "variants": [{"key": "k", "width": 64, "height": 48,
@@ -538,18 +538,22 @@ private final class HeldGateway: Sendable {
             if request.url!.path.hasPrefix("/v1/jobs") {
                 return .init(status: 200, body: Data(#"{"id": "x", "state": "ready", "event": \#(event)}"#.utf8))
             }
-            try await Task.sleep(for: .milliseconds(300))
+            while !isShown.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
             return .image(request.parameter("source")!, maxAge: 0)
         }
     }
 
     @Test(arguments: [(1000, 2), (1, 3), (0, 3)])
     func remembersComputedPlaceholders(limit: Int, jobs: Int) async throws {
-        let transport = computingGateway()
+        let isShown = Lock(false)
+        let transport = computingGateway(isShown)
         let loader = loader(transport) { $0.maximumPlaceholders = limit }
         for source in ["a", "b", "a"] {
             let request = ImageRequest(ImageJob.Source(source), width: 400, placeholder: .computed)
+            isShown.withLock { $0 = false }
             let (task, names) = stages(loader, request)
+            try await until("the placeholder is shown") { names.withLock { !$0.isEmpty } }
+            isShown.withLock { $0 = true }
             try await task.value
             #expect(names.withLock { $0 } == ["32x24", "final \(source)"])
         }
