@@ -150,7 +150,7 @@ final class TimeoutMonitor: Sendable {
     private func look() {
         let now = ContinuousClock.now
         let open = connections.all
-        remind(open.compactMap(\.openSocket))
+        reportUnreadInput(of: open.compactMap(\.openSocket))
         let watches = open.compactMap { $0.check(now) }
         guard !watches.isEmpty else { return }
         var sockets = watches.map { pollfd(fd: $0.socket, events: Self.closedByPeer, revents: 0) }
@@ -163,7 +163,7 @@ final class TimeoutMonitor: Sendable {
 
     /// Makes epoll report unread input again: Linux checks for it when this option is set, here to its default. If a
     /// descriptor belongs to another connection by now, this has no other effect.
-    private func remind(_ sockets: [Int32]) {
+    private func reportUnreadInput(of sockets: [Int32]) {
         var sockets = sockets.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         guard poll(&sockets, nfds_t(sockets.count), 0) > 0 else { return }
         var one: Int32 = 1
