@@ -30,19 +30,19 @@ func targets(_ names: [String]) -> [Target.Dependency] { Set(names).sorted().map
 let optimized: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
 func library(
-    _ name: String, _ path: String, _ dependencies: [String], exclude: [String] = [], resources: [Resource]? = nil,
+    _ name: String, _ path: String, _ dependencies: [String], exclude: [String] = [],
     swift: [SwiftSetting]? = nil, linker: [LinkerSetting]? = nil
 ) -> Target {
     .target(
-        name: name, dependencies: targets(dependencies), path: path, exclude: exclude, resources: resources,
+        name: name, dependencies: targets(dependencies), path: path, exclude: exclude,
         swiftSettings: swift, linkerSettings: linker)
 }
 
 func module(
-    _ folder: String, _ name: String, _ dependencies: [String] = [], resources: [Resource]? = nil,
+    _ folder: String, _ name: String, _ dependencies: [String] = [], exclude: [String] = [],
     swift: [SwiftSetting]? = nil, linker: [LinkerSetting]? = nil
 ) -> Target {
-    library(name, "Sources/\(folder)/\(name)", dependencies, resources: resources, swift: swift, linker: linker)
+    library(name, "Sources/\(folder)/\(name)", dependencies, exclude: exclude, swift: swift, linker: linker)
 }
 
 func program(_ name: String, _ path: String, _ dependencies: [String]) -> Target {
@@ -104,6 +104,7 @@ let package = Package(
         systemLibrary("CCrypto", nil, apt: "libssl-dev"),
         systemLibrary("CExpat", "expat", apt: "libexpat1-dev"),
         .target(name: "CLinux", path: "Sources/C/CLinux"),
+        .target(name: "CEmbeddedFiles", path: "Sources/C/CEmbeddedFiles"),
         .target(name: "CSimdJSON", path: "Sources/C/CSimdJSON", linkerSettings: [.linkedLibrary("simdjson")]),
 
         // Support: independent of images, queues and Halcyon.
@@ -135,25 +136,17 @@ let package = Package(
         module("Halcyon", "HalcyonNotifications", clustering + ["Curl", "HalcyonSources", "HalcyonCluster"]),
         module("Halcyon", "HalcyonWorker", clustering + storage + ["HalcyonImaging"]),
         module(
-            "Halcyon", "HalcyonGateway", clustering + storage + ["HTTPServer", "HalcyonTelemetry"],
-            // Embedded, so that the executable needs no resource folder.
-            resources: [
-                .embedInCode("Documents/openapi.yaml"), .embedInCode("Documents/asyncapi.yaml"),
-                .embedInCode("Dashboard/Page"),
-            ]),
+            "Halcyon", "HalcyonGateway", clustering + storage + ["CEmbeddedFiles", "HTTPServer", "HalcyonTelemetry"],
+            // In CEmbeddedFiles, so that the executable needs no resource folder.
+            exclude: ["Documents", "Dashboard/Page"]),
         // The client, on Foundation alone. The name Halcyon would collide with the executable if file names ignore
         // case.
         module("Halcyon", "HalcyonKit"),
-        // For `halcyon dev`. The demo script and tests read the other photographs from the folder.
-        .target(
-            name: "SamplePhotographs", path: "Samples",
-            exclude: ["README.md", "hubble.jpg", "rocket.jpg"],
-            resources: [.embedInCode("astronaut.jpg"), .embedInCode("chelsea.jpg"), .embedInCode("coffee.jpg")]),
         module(
             "Halcyon", "HalcyonCLI",
             clustering + storage + [
                 "ProgramSettings", "Vips", "Curl", "HTTPServer", "HalcyonImaging", "HalcyonTelemetry",
-                "HalcyonNotifications", "HalcyonWorker", "HalcyonGateway", "SamplePhotographs",
+                "HalcyonNotifications", "HalcyonWorker", "HalcyonGateway",
             ]),
         program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCLI"]),
 

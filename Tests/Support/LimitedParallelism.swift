@@ -89,8 +89,9 @@ private final class AdaptiveSemaphore: Sendable {
                 let change = idle > 0.5 ? 2 : idle > 0.25 ? 1 : idle < 0.05 ? -1 : 0
                 let missing = extra.withLock { extra in
                     extra.wanted = min(max(0, extra.wanted + change), most)
-                    defer { extra.granted = max(extra.granted, extra.wanted) }
-                    return max(0, extra.wanted - extra.granted)
+                    let missing = max(0, extra.wanted - extra.granted)
+                    extra.granted += missing
+                    return missing
                 }
                 for _ in 0..<missing { semaphore.release() }
             }

@@ -137,7 +137,7 @@ enum CommonArguments {
 extension Configuration {
     /// Reads the configuration from a command's options, the environment and the configuration file.
     /// - Throws: the errors of ``init(flags:file:)``.
-    init(_ arguments: ParsedCommand) throws {
+    convenience init(_ arguments: ParsedCommand) throws {
         try self.init(flags: CommonArguments.flags(arguments), file: arguments[CommonArguments.config])
     }
 }

@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test func openAPIListsExactlyTheRoutes() async throws {
-        let document = try await Self.document("openapi", PackageResources.openapi_yaml)
+        let document = try await Self.document("openapi")
         try await GatewayFixture.with { fixture in
             try await fixture.withGateway { (client: GatewayClient) async throws in
                 let paths = try #require(document["paths"] as? [String: [String: Any]])
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func openAPIListsAllProblemsCodesAndStates() async throws {
-        let document = try await Self.document("openapi", PackageResources.openapi_yaml)
+        let document = try await Self.document("openapi")
         let problem = try #require(Self.value(document, "components", "schemas", "Problem", "properties", "type"))
         #expect(problem["enum"] as? [String] == Problem.Kind.allCases.map { "/problems/\($0.rawValue)" })
         let codes = try #require(Self.value(document, "components", "schemas", "FailureCode"))
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func openAPIListsTheRenderParameters() async throws {
-        let document = try await Self.document("openapi", PackageResources.openapi_yaml)
+        let document = try await Self.document("openapi")
         // The signature is not a parameter but authenticates the request.
         let known = RenderQuery.texts.union(RenderQuery.values).union(RenderQuery.others).union(["wait"])
         #expect(try Self.parameters(of: "/v1/render", document).union(["signature"]) == known)
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test func asyncAPIListsTheTopics() async throws {
-        let document = try await Self.document("asyncapi", PackageResources.asyncapi_yaml)
+        let document = try await Self.document("asyncapi")
         let channels = try #require(document["channels"] as? [String: [String: Any]])
         var topics: Set<String> = []
         for channel in channels.values where Self.servers(of: channel) == ["#/servers/kafka"] {
@@ -104,7 +104,8 @@ import Testing
     // MARK: Helpers
 
     /// Returns a document as JSON after validating it.
-    private static func document(_ kind: String, _ bytes: [UInt8]) async throws -> [String: Any] {
+    private static func document(_ kind: String) async throws -> [String: Any] {
+        let bytes = try #require(EmbeddedFiles.files(".yaml")["\(kind).yaml"])
         let tools = try await run(Repository.path("scripts/python-tools"), [])
         try #require(tools.exit == .code(0), "\(tools.errors)")
         let python = tools.output.split(separator: "\n").last.map(String.init) ?? ""

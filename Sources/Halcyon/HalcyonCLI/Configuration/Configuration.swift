@@ -15,7 +15,7 @@ import Telemetry
 import Vips
 
 /// The effective settings and the options derived from them.
-struct Configuration {
+final class Configuration: Sendable {
     let settings: Settings<ProgramOptions>
     private let s3: S3Options
     private let credentials: [Origin: OriginCredentials]

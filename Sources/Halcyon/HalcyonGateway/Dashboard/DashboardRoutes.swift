@@ -1,3 +1,4 @@
+import CEmbeddedFiles
 import Formats
 import HTTPServer
 import Hashing
@@ -18,56 +19,26 @@ enum DashboardRoutes {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
         + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-    private static func file(_ type: String, _ bytes: [UInt8]) -> EmbeddedFile {
-        EmbeddedFile("text/\(type); charset=utf-8", bytes, headers: ["Content-Security-Policy": policy])
+    private static let page = files(".html", type: "html")["index.html"]!
+
+    /// The style sheet and the scripts by name.
+    private static let files = files(".css", type: "css").merging(files(".js", type: "javascript")) { $1 }
+
+    private static func files(_ suffix: String, type: String) -> [String: EmbeddedFile] {
+        EmbeddedFiles.files(suffix).mapValues {
+            EmbeddedFile("text/\(type); charset=utf-8", $0, headers: ["Content-Security-Policy": policy])
+        }
     }
-
-    private static let page = file("html", PackageResources.index_html)
-
-    /// The files of the page by name.
-    private static let files: [String: EmbeddedFile] = {
-        var files = ["dashboard.css": file("css", PackageResources.dashboard_css)]
-        let scripts = [
-            "access.js": PackageResources.access_js,
-            "actions.js": PackageResources.actions_js,
-            "api.js": PackageResources.api_js,
-            "batches.js": PackageResources.batches_js,
-            "cluster.js": PackageResources.cluster_js,
-            "dashboard.js": PackageResources.dashboard_js,
-            "dead.js": PackageResources.dead_js,
-            "elements.js": PackageResources.elements_js,
-            "failures.js": PackageResources.failures_js,
-            "figures.js": PackageResources.figures_js,
-            "format.js": PackageResources.format_js,
-            "gallery.js": PackageResources.gallery_js,
-            "job.js": PackageResources.job_js,
-            "jobs.js": PackageResources.jobs_js,
-            "keyboard.js": PackageResources.keyboard_js,
-            "pictures.js": PackageResources.pictures_js,
-            "reproduce.js": PackageResources.reproduce_js,
-            "stream.js": PackageResources.stream_js,
-            "trial.js": PackageResources.trial_js,
-            "views.js": PackageResources.views_js,
-            "waterfall.js": PackageResources.waterfall_js,
-        ]
-        for (name, bytes) in scripts { files[name] = file("javascript", bytes) }
-        return files
-    }()
 }
 
 /// Serves the API descriptions `/openapi.yaml` and `/asyncapi.yaml`. They are public.
 enum DocumentRoutes {
     static var all: [Route] {
-        [
-            route("/openapi.yaml", PackageResources.openapi_yaml),
-            route("/asyncapi.yaml", PackageResources.asyncapi_yaml),
-        ]
-    }
-
-    private static func route(_ path: String, _ document: [UInt8]) -> Route {
-        // RFC 9512.
-        let file = EmbeddedFile("application/yaml", document)
-        return Route("GET", path, for: nil) { file.answer($0) }
+        EmbeddedFiles.files(".yaml").map { name, document in
+            // RFC 9512.
+            let file = EmbeddedFile("application/yaml", document)
+            return Route("GET", "/\(name)", for: nil) { file.answer($0) }
+        }
     }
 }
 
@@ -86,6 +57,26 @@ enum SampleRoutes {
                 return file.answer(call)
             }
         ]
+    }
+}
+
+/// Files of this repository that are a part of the program.
+public enum EmbeddedFiles {
+    /// JPEG files by name, for ``GatewayOptions/samples``: a portrait (`astronaut.jpg`), a cat of 451×300 pixels
+    /// (`chelsea.jpg`) and a cup of coffee (`coffee.jpg`).
+    public static var photographs: [String: [UInt8]] { files(".jpg") }
+
+    /// Returns the files with this suffix by name.
+    static func files(_ suffix: String) -> [String: [UInt8]] {
+        var files: [String: [UInt8]] = [:]
+        var file = embedded_files()
+        while let name = file.pointee.name.map({ String(cString: $0) }) {
+            if name.hasSuffix(suffix) {
+                files[name] = [UInt8](UnsafeBufferPointer(start: file.pointee.bytes, count: file.pointee.size))
+            }
+            file += 1
+        }
+        return files
     }
 }
 

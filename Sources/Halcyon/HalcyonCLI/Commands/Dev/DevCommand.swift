@@ -11,7 +11,6 @@ import JSON
 import Kafka
 import ProgramSettings
 import Redis
-import SamplePhotographs
 import Subprocess
 import Telemetry
 
@@ -34,7 +33,7 @@ enum DevCommand: Subcommand {
         discussion: """
             Starts an embedded Kafka broker, a private redis-server, a worker and a gateway on 127.0.0.1, and prints \
             their addresses. Images can be loaded from loopback addresses. The gateway serves sample photographs: \
-            \(SamplePhotographs.all.keys.sorted().map { "/samples/\($0)" }.joined(separator: ", ")). Ctrl-C stops \
+            \(EmbeddedFiles.photographs.keys.sorted().map { "/samples/\($0)" }.joined(separator: ", ")). Ctrl-C stops \
             everything and leaves no data behind.
 
             The broker is the mock cluster of librdkafka. It stores the newest 5 MB of each partition in memory. kcat \
@@ -162,7 +161,7 @@ enum DevCommand: Subcommand {
     ) async throws -> Gateway {
         var options = options
         (options.kafka, options.redis) = (worker.kafka, worker.redis)
-        options.samples = SamplePhotographs.all
+        options.samples = EmbeddedFiles.photographs
         let listenAddresses = configuration.options.gatewayListen
         do {
             return try await GatewayCommand.start(
@@ -222,7 +221,7 @@ struct Demo: Sendable {
     /// - Throws: ``FileError``.
     init(in folder: String) async throws {
         try await Files.makeFolder(folder)
-        try await Files.write(SamplePhotographs.chelsea, to: "\(folder)/chelsea.jpg")
+        try await Files.write(EmbeddedFiles.photographs["chelsea.jpg"]!, to: "\(folder)/chelsea.jpg")
         guard let path = realpath(folder, nil) else { throw FileError("cannot find \(folder)", errno) }
         defer { free(path) }
         self.folder = String(cString: path)
