@@ -192,6 +192,46 @@ import Testing
         try await bucket.stop()
     }
 
+    /// Attempts are not used up while the store is skipped.
+    @Test func requiredResultsWaitForAStoreThatIsSkipped() async throws {
+        let photograph = try SampleImages.bytes()
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
+        let isWorking = Lock(false)
+        let bucket = RawOrigin { request in
+            guard isWorking.withLock({ $0 }) else { return RawOrigin.answer("403 Forbidden") }
+            if request.path.contains("?") { return RawOrigin.answer("200 OK", [], "<Empty/>") }
+            return request.head.hasPrefix("PUT") ? RawOrigin.answer() : RawOrigin.answer("404 Not Found")
+        }
+        try await WorkerFixture.with { cluster in
+            var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
+            store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
+            store.readTimeout = .seconds(1)
+            let options: (inout WorkerOptions) -> Void = { [store] in
+                RetryTests.allowLongWaits(&$0)
+                $0.retries.attempts = 2
+                $0.resultStore = store
+            }
+            try await cluster.withWorker(options) {
+                func submit(_ id: String, _ members: String = "") async throws -> EventLog.Entry {
+                    try await cluster.submit(
+                        #"{"id":"\#(id)","source":"\#(origin.url("/" + id))","width":64\#(members)}"#)
+                    return try await cluster.events.terminal(of: id)
+                }
+                // Five failures open the circuit breaker, and two probes that fail keep it open for about four seconds.
+                var number = 0
+                while bucket.requests.count(where: { $0.head.hasPrefix("PUT") }) < 7 {
+                    #expect(try await submit("\(number)").kind == "ready")
+                    number += 1
+                }
+                isWorking.withLock { $0 = true }
+                let ready = try await submit("must", #","cache":{"store":"required"}"#)
+                #expect(ready.kind == "ready", "\(ready.json)")
+            }
+        }
+        try await origin.stop()
+        try await bucket.stop()
+    }
+
     /// A job whose result Redis loses before the store has it makes the result again.
     @Test func requiredResultsSurviveTheLossOfRedis() async throws {
         let photograph = try SampleImages.bytes()

@@ -107,10 +107,13 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     public let kind: Kind
     /// The operation, the place and the reason. It contains no credentials.
     public let description: String
+    /// The time after which the storage is tried again, if it is skipped after repeated failures.
+    public let retryAfter: Duration?
 
-    init(_ kind: Kind, _ description: String) {
+    init(_ kind: Kind, _ description: String, retryAfter: Duration? = nil) {
         self.kind = kind
         self.description = description
+        self.retryAfter = retryAfter
     }
 }
 

@@ -79,8 +79,13 @@ final class StorageGuard: Sendable {
         let (state, isProbe) = breaker.withLock { ($0.state(at: now), $0.beginProbe(at: now)) }
         switch state {
         case .closed, .halfOpen: return isProbe
-        case .open, .probing: throw StorageError(.unavailable, "skipped after repeated failures")
+        case .open(let end): throw skipped(retryAfter: end - now)
+        case .probing: throw skipped(retryAfter: nil)
         }
+    }
+
+    private func skipped(retryAfter: Duration?) -> StorageError {
+        StorageError(.unavailable, "skipped after repeated failures", retryAfter: retryAfter)
     }
 
     private func end<Success>(_ result: Result<Success, StorageError>, isProbe: Bool) {

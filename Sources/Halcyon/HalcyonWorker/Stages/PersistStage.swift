@@ -69,7 +69,8 @@ struct PersistStage: Sendable {
                 try await store.ensure(stored, tags: job.job.tags)
             } catch let error as StorageError {
                 throw JobError(
-                    .internal, "the result could not be written to the result store: \(error)", isRetryable: true)
+                    .internal, "the result could not be written to the result store: \(error)", isRetryable: true,
+                    retryAfter: error.retryAfter.map { $0 / .seconds(1) })
             }
         }
     }
