@@ -10,6 +10,7 @@ import Testing
     private static func finding(_ arguments: [String]) async -> DoctorReport {
         var options = DetectorOptions()
         options.command = arguments
+        options.timeLimit = .seconds(60)
         return await HostCheck(fetches: 1, concurrency: 1, memoryLimit: 1).detector(options)
     }
 

@@ -76,7 +76,7 @@ enum RunStore: Sendable {
         var settings = [
             // Some results wait for space in the queue while the store does not respond.
             "HALCYON_RESULTS_STORE_QUEUE_BYTES": "32KiB",
-            "HALCYON_RESULTS_STORE_READ_TIMEOUT": "2s", "HALCYON_RESULTS_STORE_WRITE_TIMEOUT": "4s",
+            "HALCYON_RESULTS_STORE_READ_TIMEOUT": "10s", "HALCYON_RESULTS_STORE_WRITE_TIMEOUT": "20s",
             "HALCYON_RESULTS_STORE_SWEEP_INTERVAL": "20s", "HALCYON_RESULTS_STORE_REFRESH_INTERVAL": "5s",
         ]
         switch self {
