@@ -3,7 +3,7 @@
 // #embed is a part of C23. Swift has nothing like it, and takes minutes to compile array literals of this size
 // (https://github.com/swiftlang/swift-package-manager/issues/6923). The compiler notes the files as dependencies.
 #ifndef __has_embed
-#error "This clang has no #embed. Use that of Swift 6.2 or newer, or clang 19 or newer."
+#error "#embed requires clang 19 or newer"
 #endif
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
