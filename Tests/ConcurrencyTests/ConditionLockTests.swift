@@ -16,7 +16,8 @@ import Testing
             numbers.signal()
         }
         reader.join()
-        #expect(sum.withLock { $0 } == 999 * 1000 / 2)
+        let total = sum.withLock { $0 }
+        #expect(total == 999 * 1000 / 2)
     }
 
     @Test func broadcastWakesAllWaiters() {

@@ -31,8 +31,11 @@ import Vips
 
     @Test func reportsAnalysesOnRequest() async throws {
         var variant = filling(60, 40, as: .png)
-        for (pixel, color) in [([200, 100, 50], "#c86432"), ([77], "#4d4d4d"), ([9, 9, 9, 0], "#ffffff")] {
-            let source = try await OutputTests.plain(pixel.map { UInt8($0) }, as: .png)
+        let colors: [([UInt8], String)] = [
+            ([200, 100, 50], "#c86432"), ([77], "#4d4d4d"), ([9, 9, 9, 0], "#ffffff"),
+        ]
+        for (pixel, color) in colors {
+            let source = try await OutputTests.plain(pixel, as: .png)
             variant.findings = []
             #expect(try await render(source, variant).blurhash == nil)
             #expect(try await render(source, variant).dominantColor == nil)
@@ -148,9 +151,7 @@ import Vips
 
     /// The mean squared distance of the pixels from the nearest color.
     private static func error(of pixels: [UInt8], _ colors: [SIMD3<Double>]) -> Double {
-        let distances = stride(from: 0, to: pixels.count, by: 3).map { index in
-            distance(SIMD3(Double(pixels[index]), Double(pixels[index + 1]), Double(pixels[index + 2])), colors)
-        }
+        let distances = stride(from: 0, to: pixels.count, by: 3).map { distance(SIMD3(samples: pixels, at: $0), colors) }
         return distances.reduce(0) { $0 + $1 * $1 } / Double(distances.count)
     }
 

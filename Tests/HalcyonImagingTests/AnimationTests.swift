@@ -15,8 +15,8 @@ import Vips
     {
         try await onRenderThread {
             let frames = try (0..<count).map { index in
-                let pixels = (0..<width * height).flatMap {
-                    $0 % width < 20 && $0 / width < 20 ? [255, 255, 255] : colors[index % 4]
+                let pixels = (0..<width * height).flatMap { (pixel: Int) -> [UInt8] in
+                    pixel % width < 20 && pixel / width < 20 ? [255, 255, 255] : colors[index % 4]
                 }
                 return try Image(pixels: pixels, width: width, height: height, bands: 3)
             }

@@ -12,7 +12,8 @@ import Vips
 
     /// An extension (GIF89a, section 23) of these blocks.
     private static func ext(_ label: UInt8, _ blocks: [UInt8]...) -> [UInt8] {
-        [0x21, label] + blocks.flatMap { [UInt8($0.count)] + $0 } + [0]
+        let contents: [UInt8] = blocks.flatMap { [UInt8($0.count)] + $0 }
+        return [0x21, label] + contents + [0]
     }
 
     private static func repeated(_ count: Int, by application: String = "NETSCAPE2.0") -> [UInt8] {

@@ -72,7 +72,7 @@ import Vips
         try await onRenderThread {
             let picture = try EncodedImage(image.body).open()
             let pixels = try picture.pixels()
-            return (0..<picture.width * picture.height).flatMap { index in
+            return (0..<picture.width * picture.height).flatMap { (index: Int) -> [UInt8] in
                 let pixel = pixels[index * picture.bands..<(index + 1) * picture.bands]
                 let first = pixel.startIndex
                 return picture.bands < 3

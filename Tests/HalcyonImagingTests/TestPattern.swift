@@ -12,7 +12,10 @@ struct TestPattern: Sendable {
 
     /// The color at each position along one side: 0 before the part, 255 after it.
     private static func ramp(_ count: Int, _ start: Int, _ length: Int) -> [UInt8] {
-        (0..<count).map { UInt8(min(max(0, 255 * (Double($0 - start) + 0.5) / Double(length)), 255).rounded()) }
+        (0..<count).map { (position: Int) -> UInt8 in
+            let value = 255 * (Double(position - start) + 0.5) / Double(length)
+            return UInt8(min(max(0, value), 255).rounded())
+        }
     }
 
     /// The image as stored by a camera that writes this EXIF orientation.

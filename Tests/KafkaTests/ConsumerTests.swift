@@ -15,7 +15,7 @@ extension KafkaTests {
                 try await until("20,000 records have arrived") { handler.records.count >= 20_000 }
                 await consumer.close()
                 #expect(handler.records.count == 20_000)
-                #expect(Set(handler.values) == Set((0..<20_000).map(String.init)))
+                #expect(Set(handler.values) == Set((0..<20_000).map { "\($0)" }))
                 for records in Dictionary(grouping: handler.records, by: \.partition).values {
                     #expect(records.map(\.offset) == Array(0..<Int64(records.count)))
                 }

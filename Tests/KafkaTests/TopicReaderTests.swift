@@ -13,7 +13,7 @@ extension KafkaTests {
                 #expect(reader.endOffsets.values.reduce(0, +) == 30)
                 try await cluster.fill(topic, 100..<110)
                 let values = try await take(10, from: reader)
-                #expect(Set(values) == Set((100..<110).map(String.init)))
+                #expect(Set(values) == Set((100..<110).map { "\($0)" }))
                 await reader.close()
             }
         }

@@ -15,8 +15,8 @@ enum TIFFFile {
     static func file(
         _ entries: [Entry], pixels: Int, directory: Int = 8, count: Int? = nil, next: Int = 0
     ) -> [UInt8] {
-        let list = entries.sorted { $0.tag < $1.tag }.flatMap {
-            little($0.tag, 2) + little($0.type, 2) + little($0.count, 4) + little($0.value, 4)
+        let list = entries.sorted { $0.tag < $1.tag }.flatMap { (entry: Entry) -> [UInt8] in
+            little(entry.tag, 2) + little(entry.type, 2) + little(entry.count, 4) + little(entry.value, 4)
         }
         let head =
             text("II*\0") + little(directory, 4) + little(count ?? entries.count, 2) + list + little(next, 4)

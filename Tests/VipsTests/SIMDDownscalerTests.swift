@@ -27,7 +27,8 @@ import Testing
         let differences = zip(try narrow.pixels(), try reduced.pixels()).map { abs(Int($0) - Int($1)) }
         // libvips uses the weights of the nearest 64th of a pixel, in 12 bits, which on noise is a few steps of 255.
         #expect(differences.max()! <= 6)
-        #expect(Double(differences.reduce(0, +)) / Double(differences.count) < 1)
+        let mean = Double(differences.reduce(0, +)) / Double(differences.count)
+        #expect(mean < 1)
     }
 
     @Test func keepsAUniformColorUpToTheEdges() throws {
@@ -43,7 +44,10 @@ import Testing
         ).image()
         let whole = try narrow.pixels()
         var expected: [UInt8] = []
-        for row in 9..<31 { expected += whole[(row * 180 + 31) * 3..<(row * 180 + 81) * 3] }
+        for row in 9..<31 {
+            let start = (row * 180 + 31) * 3
+            expected += whole[start..<start + 50 * 3]
+        }
         #expect(try part.pixels() == expected)
     }
 

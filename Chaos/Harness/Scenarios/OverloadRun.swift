@@ -49,7 +49,8 @@ public struct OverloadRun: Sendable {
             ?? ""
         say("halcyon doctor: \(line)")
         // The line has the group, a colon and the lag of each topic.
-        return line.split(separator: ":").dropFirst().joined().split(separator: ",")
-            .compactMap { $0.split(separator: " ").last.flatMap { Int($0) } }.reduce(0, +)
+        let topics = line.split(separator: ":").dropFirst().joined().split(separator: ",")
+        let lags: [Int] = topics.compactMap { $0.split(separator: " ").last.flatMap { Int($0) } }
+        return lags.reduce(0, +)
     }
 }

@@ -21,8 +21,9 @@ public struct BatchCompletionAudit: Sendable {
         miscounted = batches.sorted { $0.key < $1.key }.compactMap { batch, jobs in
             guard let counts = completed[batch]?.first?.counts else { return nil }
             // A job that was sent again, or told again after a fault, counts with one of its outcomes.
-            let outcomes = Dictionary(grouping: jobs) { $0.batch?.index }.values.map { records in
-                Set(records.flatMap { told[$0.place] ?? [] }.map { String($0.end.prefix { $0 != "/" }) })
+            let outcomes = Dictionary(grouping: jobs) { $0.batch?.index }.values.map { records -> Set<String> in
+                let ends = records.flatMap { told[$0.place] ?? [] }
+                return Set(ends.map { String($0.end.prefix { $0 != "/" }) })
             }
             let total = counts.values.reduce(0, +)
             if total != outcomes.count { return (batch, "\(total) jobs counted, \(outcomes.count) were sent") }

@@ -101,7 +101,8 @@ private func narrow(
 extension VipsRegion {
     /// The address of a pixel in a row of three-byte pixels.
     fileprivate func row(_ y: Int32, from x: Int32) -> UnsafeMutablePointer<UInt8> {
-        data + (Int(y - valid.top) * Int(bpl) + 3 * Int(x - valid.left))
+        let (row, column) = (Int(y - valid.top), Int(x - valid.left))
+        return data + (row * Int(bpl) + 3 * column)
     }
 }
 

@@ -196,7 +196,8 @@ import Testing
             #expect(try await value(singleFlight, refused) == "refused")
             let throwing = Work(fixture, verdict: { _ in throw TestFailure() }) { _, _, _ in [] }
             await #expect(throws: TestFailure.self) { try await value(singleFlight, throwing) }
-            #expect(refused.executions.withLock { $0 } + throwing.executions.withLock { $0 } == 0)
+            let executions = refused.executions.withLock { $0 } + throwing.executions.withLock { $0 }
+            #expect(executions == 0)
         }
     }
 }

@@ -11,9 +11,9 @@ import Testing
     @Test func pagesThroughTenThousandInBoundedMemory() async throws {
         try await GatewayFixture.with { fixture in
             let records = (0..<10_000).map { number in
-                DeadLetterFixture.record(
-                    "\(number)", code: number % 1000 == 7 ? "timeout" : "http_error", partition: Int32(number % 2),
-                    fixture.topics)
+                let code = number % 1000 == 7 ? "timeout" : "http_error"
+                return DeadLetterFixture.record(
+                    "\(number)", code: code, partition: Int32(number % 2), fixture.topics)
             }
             try await fixture.deadLetters.publish(records)
             try await fixture.withGateway { (client: GatewayClient) async throws in

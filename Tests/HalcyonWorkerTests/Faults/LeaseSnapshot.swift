@@ -38,11 +38,10 @@ struct LeaseSnapshot: Sendable {
         for texts in waiters.map(\.texts) where !texts.isEmpty {
             waiting[texts[0]] = Set(texts.dropFirst().map { String($0.prefix { $0 != ":" }) })
         }
-        return LeaseSnapshot(
-            holders: holders, waiters: waiting,
-            stored: stored.map(\.texts).filter { $0.count == 4 }.map {
-                Version(key: $0[0], fence: Int($0[1]) ?? -1, storedAt: $0[2], digest: $0[3])
-            })
+        let versions = stored.map(\.texts).filter { $0.count == 4 }.map { texts in
+            Version(key: texts[0], fence: Int(texts[1]) ?? -1, storedAt: texts[2], digest: texts[3])
+        }
+        return LeaseSnapshot(holders: holders, waiters: waiting, stored: versions)
     }
 
     /// A process that has not asked for two and a half seconds no longer waits, even if it is listed, because waiters

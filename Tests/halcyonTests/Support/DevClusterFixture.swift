@@ -18,19 +18,22 @@ struct DevClusterFixture: Sendable {
     /// An origin that serves the sample photographs.
     let origin: Nginx
 
-    /// A longer wait of fetches. At 50 ms, ten of these clusters, idle most of the time, used a third of a processor.
-    private static let fetchWait = "kafka.properties.fetch.wait.max.ms=150"
-
     static func start() async throws -> DevClusterFixture {
         let origin = try await Nginx.start(serving: Samples.path)
         let folder = TemporaryFolder("dev")
-        // A budget far above the use of the tests records results for `trim`. With one attempt jobs fail immediately.
+        let settings = [
+            // A budget far above the use of the tests records results for `trim`.
+            "cache.maximumBytes=1GiB",
+            // Jobs fail immediately.
+            "retry.attempts=1",
+            // Jobs whose origin does not answer stay in flight, however slow the machine is.
+            "sources.timeout=10m", "sources.stallTimeout=10m",
+            // At 50 ms, ten of these clusters, idle most of the time, used a third of a processor.
+            "kafka.properties.fetch.wait.max.ms=150",
+        ]
         let process = try await Executable.start(
-            [
-                "dev", "--json", "--environment", "\(folder.path)/dev.env", "--set", "cache.maximumBytes=1GiB", "--set",
-                "retry.attempts=1", "--set",
-                Self.fetchWait,
-            ], in: folder)
+            ["dev", "--json", "--environment", "\(folder.path)/dev.env"] + settings.flatMap { ["--set", $0] },
+            in: folder)
         try await until("halcyon dev is ready") {
             !process.isRunning || folder.read("output").contains(UInt8(ascii: "\n"))
         }

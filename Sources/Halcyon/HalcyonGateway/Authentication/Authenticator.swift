@@ -126,8 +126,10 @@ struct Principal: Hashable, Sendable {
             if bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xff, bytes[11] == 0xff {
                 return bytes[12...].map { "\($0)" }.joined(separator: ".")
             }
-            return stride(from: 0, to: 8, by: 2)
-                .map { String(Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]), radix: 16) }.joined(separator: ":")
+            let groups = stride(from: 0, to: 8, by: 2).map { (first: Int) -> String in
+                String(UInt16(bytes[first]) << 8 | UInt16(bytes[first + 1]), radix: 16)
+            }
+            return groups.joined(separator: ":")
         }
     }
 

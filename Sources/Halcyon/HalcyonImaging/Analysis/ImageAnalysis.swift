@@ -137,7 +137,10 @@ extension Image {
     /// The Gaussian mean around each pixel whose window lies inside the image; around each pixel if the image is
     /// smaller than a window.
     fileprivate func windowed() throws(VipsError) -> Image {
-        let weights = (-5...5).map { exp(-Double($0 * $0) / (2 * 1.5 * 1.5)) }
+        let deviation = 1.5
+        let weights = (-5...5).map { (distance: Int) -> Double in
+            exp(-Double(distance * distance) / (2 * deviation * deviation))
+        }
         let kernel = try Image(matrix: [weights], scale: weights.reduce(0, +))
         let means = try calling("convsep", ["mask": .image(kernel), "precision": "float"])
         guard width > 10, height > 10 else { return means }
@@ -265,9 +268,7 @@ enum Palette {
     ///
     /// - Parameter pixels: The red, green and blue samples of each pixel, 0 to 255; at least one pixel.
     static func colors(of pixels: [UInt8]) -> [CSSColor] {
-        let all = stride(from: 0, to: pixels.count - 2, by: 3).map {
-            SIMD3(Double(pixels[$0]), Double(pixels[$0 + 1]), Double(pixels[$0 + 2]))
-        }
+        let all = stride(from: 0, to: pixels.count - 2, by: 3).map { SIMD3(samples: pixels, at: $0) }
         var clusters = [Cluster(all)]
         while clusters.count < mostColors {
             let worst = clusters.indices.max { clusters[$0].error.sum() < clusters[$1].error.sum() } ?? 0
@@ -322,7 +323,8 @@ private struct CosineTransform {
     /// Returns the cosines of the lowest `count` frequencies at the centers of `side` samples.
     static func cosines(_ count: Int, _ side: Int) -> [[Double]] {
         (0..<count).map { frequency in
-            (0..<side).map { cos(.pi / Double(side) * Double(frequency) * (Double($0) + 0.5)) }
+            let step = Double.pi / Double(side) * Double(frequency)
+            return (0..<side).map { cos(step * (Double($0) + 0.5)) }
         }
     }
 }
@@ -426,7 +428,7 @@ enum ThumbHash {
         first |= level(l.scale, 31) << 18 | (hasAlpha ? 1 << 23 : 0)
         var second = (isLandscape ? down : across) | level(p.scale, 63) << 3 | level(q.scale, 63) << 9
         second |= isLandscape ? 1 << 15 : 0
-        var bytes = [first, first >> 8, first >> 16, second, second >> 8].map { UInt8($0 & 0xff) }
+        var bytes = [first, first >> 8, first >> 16, second, second >> 8].map { UInt8(truncatingIfNeeded: $0) }
         var channels = [l, p, q]
         if hasAlpha {
             let a = Channel(colors.map { $0.w }, width, height, 5, 5)

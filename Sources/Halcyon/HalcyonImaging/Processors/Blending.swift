@@ -69,6 +69,13 @@ extension BlendMode {
     }
 }
 
+extension SIMD3<Double> {
+    /// The three samples from an index on, 0 to 255.
+    init(samples: [UInt8], at first: Int) {
+        self.init(Double(samples[first]), Double(samples[first + 1]), Double(samples[first + 2]))
+    }
+}
+
 // The functions of section 10.2 of the specification.
 extension SIMD3<Double> {
     fileprivate var luminosity: Double { 0.3 * x + 0.59 * y + 0.11 * z }
@@ -119,13 +126,12 @@ extension Image {
         // The mixed samples of all pairs of samples, by that of the backdrop.
         let table: [Double] =
             mode.isSeparable
-            ? (0..<65_536).map { mode.mixing(Double($0 >> 8) / 255, Double($0 & 255) / 255) * 255 } : []
+            ? (0..<65_536).map { (pair: Int) -> Double in
+                mode.mixing(Double(pair >> 8) / 255, Double(pair & 255) / 255) * 255
+            } : []
         for first in stride(from: 0, to: mixed.count, by: 4) where mixed[first + 3] > 0 && below[first + 3] > 0 {
             let share = Double(below[first + 3]) / 255
-            func color(_ samples: [UInt8]) -> SIMD3<Double> {
-                SIMD3(Double(samples[first]), Double(samples[first + 1]), Double(samples[first + 2]))
-            }
-            let source = color(mixed)
+            let source = SIMD3(samples: mixed, at: first)
             let result: SIMD3<Double>
             if mode.isSeparable {
                 func mix(_ channel: Int) -> Double {
@@ -133,7 +139,7 @@ extension Image {
                 }
                 result = SIMD3(mix(0), mix(1), mix(2))
             } else {
-                result = mode.mixing(color(below) / 255, source / 255) * 255
+                result = mode.mixing(SIMD3(samples: below, at: first) / 255, source / 255) * 255
             }
             let weighted = source + (result - source) * share
             for channel in 0..<3 { mixed[first + channel] = UInt8(min(max(weighted[channel], 0), 255).rounded()) }

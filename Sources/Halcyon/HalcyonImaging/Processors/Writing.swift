@@ -42,8 +42,12 @@ extension Image {
     /// Widens the covered area by `width` pixels: the band is convolved with a disc, and amplified so that the last
     /// pixel beside a straight edge is covered.
     private func outlined(by width: Int) throws(VipsError) -> Image {
+        let radius = Double(width) + 0.5
         let disc = (-width...width).map { y in
-            (-width...width).map { x in min(max(Double(width) + 0.5 - Double(x * x + y * y).squareRoot(), 0), 1) }
+            (-width...width).map { x in
+                let distance = Double(x * x + y * y).squareRoot()
+                return min(max(radius - distance, 0), 1)
+            }
         }
         let lastColumn = disc.map { $0[2 * width] }.reduce(0, +)
         return try calling(

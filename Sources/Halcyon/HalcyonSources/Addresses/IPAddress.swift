@@ -42,7 +42,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// The 16 bytes in network order.
     var bytes: [UInt8] {
-        [high, low].flatMap { word in stride(from: 56, through: 0, by: -8).map { UInt8(word >> UInt64($0) & 0xff) } }
+        [high, low].flatMap { word in withUnsafeBytes(of: word.bigEndian) { Array($0) } }
     }
 
     /// The text form, by inet_ntop(3). IPv4 addresses are printed without the mapping.

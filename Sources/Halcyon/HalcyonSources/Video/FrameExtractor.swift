@@ -155,8 +155,11 @@ extension VideoFacts {
 
     /// The CRC of PNG (section 3.4).
     private static func checksum(of bytes: [UInt8]) -> UInt32 {
-        ~bytes.reduce(0xffff_ffff as UInt32) { sum, byte in
-            (0..<8).reduce(sum ^ UInt32(byte)) { sum, _ in sum >> 1 ^ (sum & 1 == 1 ? 0xedb8_8320 : 0) }
+        var sum: UInt32 = 0xffff_ffff
+        for byte in bytes {
+            sum ^= UInt32(byte)
+            for _ in 0..<8 { sum = sum >> 1 ^ (sum & 1 == 1 ? 0xedb8_8320 : 0) }
         }
+        return ~sum
     }
 }

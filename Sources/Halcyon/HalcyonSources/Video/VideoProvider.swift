@@ -157,7 +157,8 @@ struct VideoProvider: SourceProvider {
         for line in 0..<sheet.rows {
             for y in 0..<height {
                 for column in 0..<sheet.columns {
-                    pixels += frames[line * sheet.columns + column][y * row..<(y + 1) * row]
+                    let start = y * row
+                    pixels += frames[line * sheet.columns + column][start..<start + row]
                 }
             }
         }

@@ -137,15 +137,17 @@ extension ClusterSnapshot {
 
     private var lanesSection: Section {
         let rows = waiting.map { waiting in
-            Lane.allCases.map { lane in
+            let lanes: [[String]] = Lane.allCases.map { lane in
                 [
                     lane.rawValue, "\(waiting.lanes[lane] ?? 0)", rates[lane].map { decimal($0, places: 1) } ?? "–",
                     pauses.map { pauseText(.lane(lane), $0) } ?? "pauses unavailable",
                 ]
-            } + [
+            }
+            let others = [
                 ["retry topics", "\(waiting.retries)", "", ""], ["delay topics", "\(waiting.scheduled)", "", ""],
                 ["overflow topic", "\(waiting.overflow)", "", ""],
             ]
+            return lanes + others
         }
         return Section(columns: ["LANES", "WAITING", "JOBS/S", ""], rows: rows, numeric: [1, 2])
     }
