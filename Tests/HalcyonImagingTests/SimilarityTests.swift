@@ -4,6 +4,7 @@ import Testing
 import Vips
 
 @testable import HalcyonImaging
+@testable import MalformedImages
 
 /// The structural similarity, compared with the reference in numpy, `scripts/similarity`.
 @Suite(.limitedParallelism) struct SimilarityTests {
@@ -298,7 +299,7 @@ import Vips
         let plain = try await render(encoded, Self.natural(nil) { _ in }).body
         #expect(plain.count < encoded.count && plain[25] == 3)
         #expect(try Pixels(plain).bytes == Pixels(encoded).bytes)
-        let text = chunk("tEXt", Array("Comment\0a place".utf8))
+        let text = PNGFile.chunk("tEXt", Array("Comment\0a place".utf8))
         let source = Array(plain[..<33]) + text + Array(plain[33...]) + Array("behind".utf8)
         for variant in [Self.natural(nil) { _ in }, Self.natural(.png) { _ in }, filling(640, 427, as: .png)] {
             let image = try await render(source, variant)
@@ -315,21 +316,11 @@ import Vips
         // Other PNGs, animations and damaged files are not passed.
         let trueColor = try await render(photo, Self.natural(.png) { $0.effort = 9 }).body
         #expect(try await render(trueColor, Self.natural(nil) { _ in }).body != trueColor)
-        let animated = Array(plain[..<33]) + chunk("acTL", [0, 0, 0, 1, 0, 0, 0, 0]) + Array(plain[33...])
+        let animated = Array(plain[..<33]) + PNGFile.chunk("acTL", [0, 0, 0, 1, 0, 0, 0, 0]) + Array(plain[33...])
         #expect(try await render(animated, Self.natural(nil) { _ in }).body != plain)
         let cut = await InvalidInputTests().failure(
             Array(source.prefix(plain.count / 2)), Self.natural(nil) { _ in })
         #expect(cut?.code == .corruptImage)
-    }
-
-    private func chunk(_ type: String, _ data: [UInt8]) -> [UInt8] {
-        func number(_ value: UInt32) -> [UInt8] { (0..<4).reversed().map { UInt8(value >> (8 * $0) & 0xff) } }
-        var check: UInt32 = .max
-        for byte in Array(type.utf8) + data {
-            check ^= UInt32(byte)
-            for _ in 0..<8 { check = check & 1 == 1 ? check >> 1 ^ 0xedb8_8320 : check >> 1 }
-        }
-        return number(UInt32(data.count)) + Array(type.utf8) + data + number(~check)
     }
 
     @Test func convertsToP3() async throws {

@@ -69,7 +69,8 @@ import Testing
                     }
                     let moments = events.compactMap { ($0.json["time"] as? String).flatMap(Self.moment) }
                     #expect(zip(moments.dropFirst(), moments).allSatisfy { $0 - $1 > 0.99 })
-                    #expect(Set(events.compactMap { $0.json["id"] as? String }).count == events.count)
+                    let ids = events.compactMap { $0.json["id"] as? String }
+                    #expect(Set(ids).count == events.count)
                     // The order within its partition, which readers of committed events see too.
                     #expect(cluster.events.all.last { $0.jobID == id }?.kind == "ready")
                 }
@@ -191,7 +192,8 @@ import Testing
                 #expect(received(1) == [0])
                 #expect(received(2) == received(2).sorted() && received(2).allSatisfy { $0 <= photograph.count })
                 #expect(events.last?.data["total"] as? Int == photograph.count)
-                #expect(Set(events.compactMap { $0.json["id"] as? String }).count == events.count)
+                let ids = events.compactMap { $0.json["id"] as? String }
+                #expect(Set(ids).count == events.count)
             }
         }
         try await origin.stop()

@@ -31,8 +31,8 @@ import Testing
         let reply = try await cluster.client.send("ZRANGE", due, "0", "-1", "WITHSCORES").array ?? []
         let texts = reply.compactMap(\.string)
         return Dictionary(
-            uniqueKeysWithValues: stride(from: 0, to: texts.count - 1, by: 2).map {
-                (texts[$0], Double(texts[$0 + 1]) ?? -1)
+            uniqueKeysWithValues: stride(from: 0, to: texts.count - 1, by: 2).map { (index: Int) -> (String, Double) in
+                (texts[index], Double(texts[index + 1]) ?? -1)
             })
     }
 

@@ -89,9 +89,8 @@ import Testing
                 }
                 #expect(album.fetches.withLock { $0 } == 1)
                 #expect(store.requests.count == 1)
-                #expect(
-                    Set(kinds.map { kind in cluster.events.terminal.first { $0.jobID == "\(kind.name)-1" }?.key }).count
-                        == 7)
+                let keys = kinds.map { kind in cluster.events.terminal.first { $0.jobID == "\(kind.name)-1" }?.key }
+                #expect(Set(keys).count == 7)
 
                 // Events contain no password, whether of fetched or unsupported sources or of invalid jobs.
                 for (id, fields, subject) in [

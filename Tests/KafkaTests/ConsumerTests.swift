@@ -255,7 +255,8 @@ extension KafkaTests {
                 await steadyConsumer.close()
                 #expect(all.flatMap(\.errors) == [])
                 // Only records after a rejected commit are redelivered, and Apache Kafka rejects none here.
-                if kind == .apache { #expect(all.map(\.records.count).reduce(0, +) == total) }
+                let kept = all.map(\.records.count).reduce(0, +)
+                if kind == .apache { #expect(kept == total) }
             }
         }
 

@@ -155,7 +155,7 @@ import Testing
             ("topics", "a command is missing"),
             ("topics create --partitions 0", "--partitions: expected a whole number from 1"),
             ("completions tcsh", "SHELL: expected one of bash, zsh, fish, found 'tcsh'"),
-        ]) func reportsUsageErrors(line: String, message: String) async throws
+        ] as [(String, String)]) func reportsUsageErrors(line: String, message: String) async throws
     {
         let run = try await Executable.run(line.split(separator: " ").map(String.init))
         // A missing file is not a usage error.

@@ -183,7 +183,7 @@ import Testing
             if seen.count % 100 == 1 { try await Task.sleep(for: .milliseconds(300)) }
             if seen.count == count { break }
         }
-        #expect(seen == (1...count).map(String.init))
+        #expect(seen == (1...count).map { "\($0)" })
         #expect(origin.connections > 1, "the connection was dropped when the buffer was full")
         try await origin.stop()
     }

@@ -38,7 +38,7 @@ struct LeaseSnapshot: Sendable {
         for texts in waiters.map(\.texts) where !texts.isEmpty {
             waiting[texts[0]] = Set(texts.dropFirst().map { String($0.prefix { $0 != ":" }) })
         }
-        let versions = stored.map(\.texts).filter { $0.count == 4 }.map { texts in
+        let versions = stored.map(\.texts).filter { $0.count == 4 }.map { (texts: [String]) -> Version in
             Version(key: texts[0], fence: Int(texts[1]) ?? -1, storedAt: texts[2], digest: texts[3])
         }
         return LeaseSnapshot(holders: holders, waiters: waiting, stored: versions)

@@ -69,7 +69,7 @@ import Testing
                 COMP_WORDS=(\(line)); COMP_CWORD=\(words.count - 1); _prog; printf '%s\\n' "${COMPREPLY[@]}"
                 """
         let printed = try #require(try await output(of: "bash", ["--norc", "-c", script]))
-        #expect(Set(printed.split(separator: "\n").map(String.init)) == Set(offers))
+        #expect(Set(printed.split(separator: "\n")) == Set(offers.map { $0[...] }))
     }
 
     @Test(
