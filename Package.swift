@@ -186,7 +186,7 @@ let package = Package(
         tests(of: "HalcyonCoding", ["HalcyonModel"]),
         tests(
             of: "HalcyonImaging", imaging + ["CLinux", "MalformedImages", "MalformedImageRunner"],
-            resources: [.copy("Processors/Goldens")], swift: optimized),
+            resources: [.copy("Processors/Goldens")]),
         tests(of: "HalcyonTelemetry", ["Curl", "HTTPServer"]),
         tests(of: "HalcyonCoordination", ["Redis"], swift: optimized),
         tests(of: "HalcyonSources", clustering + ["CLinux", "Vips", "Curl", "AddressRunner"]),
