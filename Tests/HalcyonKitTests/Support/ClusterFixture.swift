@@ -29,13 +29,14 @@ struct ClusterFixture: Sendable {
     /// A longer wait of fetches. By default the embedded broker gets a hundred fetch requests a second, even when idle.
     private static let fetchWait = ["--set", "kafka.properties.fetch.wait.max.ms=50"]
 
+    /// Jobs whose origin does not answer stay in flight, however slow the machine is.
+    private static let sourceTimeouts = ["--set", "sources.timeout=10m", "--set", "sources.stallTimeout=10m"]
+
     static func start() async throws -> ClusterFixture {
         let origin = try await Nginx.start(serving: SampleImages.folder)
         let folder = TemporaryFolder("clients")
         let process = try await start(
-            ["dev", "--json", "--set", "retry.attempts=1", "--set", "sources.stallTimeout=10m"] + sessionTimeout
-                + fetchWait,
-            in: folder)
+            ["dev", "--json", "--set", "retry.attempts=1"] + sourceTimeouts + sessionTimeout + fetchWait, in: folder)
         try await until("halcyon dev is ready") {
             !process.isRunning || folder.read("output").contains(UInt8(ascii: "\n"))
         }
