@@ -9,7 +9,9 @@ import Testing
     @Test(arguments: ["keep-alive", "close"])
     func leaksNeitherMemoryNorDescriptors(connection: String) async {
         await #expect(processExitsWith: .success) { [connection = connection as String] in
-            try await Self.exchange(over: connection)
+            await recordingErrors {
+                try await Self.exchange(over: connection)
+            }
         }
     }
 

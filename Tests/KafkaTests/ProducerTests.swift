@@ -247,27 +247,31 @@ extension KafkaTests {
         // Runs in a process of its own, without the memory of other tests.
         @Test func keepsMemoryFlat() async {
             await #expect(processExitsWith: .success) {
-                // 400 MB pass through; the mock cluster keeps 5 MB of them.
-                let mock = try MockCluster()
-                try await mock.createTopics(["topic"], partitions: 1)
-                let producer = try Producer(properties: ["bootstrap.servers": mock.bootstrapServers, "linger.ms": "0"])
-                let reader = try await TopicReader.open(
-                    "topic", from: .end, properties: mock.consumerProperties)
-                var records = reader.makeAsyncIterator()
-                let value = [UInt8](repeating: 7, count: 100_000)
-                let before = residentBytes()
-                let record = ProducerRecord(topic: "topic", value: value, headers: [RecordHeader("name", "value")])
-                for _ in 0..<200 {
-                    try await withThrowingTaskGroup(of: Void.self) { group in
-                        for _ in 0..<20 { group.addTask { try await producer.send(record) } }
-                        try await group.waitForAll()
+                await recordingErrors {
+                    // 400 MB pass through; the mock cluster keeps 5 MB of them.
+                    let mock = try MockCluster()
+                    try await mock.createTopics(["topic"], partitions: 1)
+                    let producer = try Producer(properties: [
+                        "bootstrap.servers": mock.bootstrapServers, "linger.ms": "0",
+                    ])
+                    let reader = try await TopicReader.open(
+                        "topic", from: .end, properties: mock.consumerProperties)
+                    var records = reader.makeAsyncIterator()
+                    let value = [UInt8](repeating: 7, count: 100_000)
+                    let before = residentBytes()
+                    let record = ProducerRecord(topic: "topic", value: value, headers: [RecordHeader("name", "value")])
+                    for _ in 0..<200 {
+                        try await withThrowingTaskGroup(of: Void.self) { group in
+                            for _ in 0..<20 { group.addTask { try await producer.send(record) } }
+                            try await group.waitForAll()
+                        }
+                        for _ in 0..<20 { #expect(try await records.next()?.value?.count == value.count) }
                     }
-                    for _ in 0..<20 { #expect(try await records.next()?.value?.count == value.count) }
+                    #expect(residentBytes() - before < 300_000_000)
+                    await reader.close()
+                    await producer.close()
+                    await mock.stop()
                 }
-                #expect(residentBytes() - before < 300_000_000)
-                await reader.close()
-                await producer.close()
-                await mock.stop()
             }
         }
     }

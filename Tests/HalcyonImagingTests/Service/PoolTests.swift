@@ -41,28 +41,30 @@ import Vips
     // In its own process, so that objects of other tests are not counted.
     @Test(.extended) func leaksNothingAfterThousandsOfRenderings() async {
         await #expect(processExitsWith: .success) {
-            var sources: [[UInt8]] = []
-            for format in [Format.jpeg, .png, .webp] { sources.append(try await TestImages.noise(format)) }
-            let cut = sources.map { Array($0.prefix($0.count / 2)) }
-            try await RenderFixture.with(threads: 2) { [sources] fixture in
-                try await withThrowingTaskGroup(of: Void.self) { group in
-                    for index in 0..<600 {
-                        group.addTask {
-                            let (source, cut) = (sources[index % 3], cut[index % 3])
-                            _ = try await fixture.service.render(source, [filling(60, 60, as: .jpeg)])
-                            _ = try? await fixture.service.render(cut, [filling(60, 60, as: .webp)])
-                            let cancelled = Task {
-                                try await fixture.service.render(source, [filling(61, 60, as: .jpeg)])
+            await recordingErrors {
+                var sources: [[UInt8]] = []
+                for format in [Format.jpeg, .png, .webp] { sources.append(try await TestImages.noise(format)) }
+                let cut = sources.map { Array($0.prefix($0.count / 2)) }
+                try await RenderFixture.with(threads: 2) { [sources] fixture in
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        for index in 0..<600 {
+                            group.addTask {
+                                let (source, cut) = (sources[index % 3], cut[index % 3])
+                                _ = try await fixture.service.render(source, [filling(60, 60, as: .jpeg)])
+                                _ = try? await fixture.service.render(cut, [filling(60, 60, as: .webp)])
+                                let cancelled = Task {
+                                    try await fixture.service.render(source, [filling(61, 60, as: .jpeg)])
+                                }
+                                cancelled.cancel()
+                                _ = try? await cancelled.value
                             }
-                            cancelled.cancel()
-                            _ = try? await cancelled.value
                         }
+                        try await group.waitForAll()
                     }
-                    try await group.waitForAll()
                 }
-            }
-            try await until("all buffers and objects are released") {
-                VipsLibrary.liveBuffers == 0 && VipsLibrary.liveObjects == 0
+                try await until("all buffers and objects are released") {
+                    VipsLibrary.liveBuffers == 0 && VipsLibrary.liveObjects == 0
+                }
             }
         }
     }
