@@ -291,11 +291,15 @@ import Vips
                         _ = await other
                         seen.formUnion(fixture.children.processes)
                     }
-                    #expect(fixture.children.processes.count <= 2)
+                    #expect(fixture.children.processes.count <= 2, "\(fixture.children.processes)")
                 }
-                #expect(seen.count >= 20)
-                #expect(seen.allSatisfy { kill($0, 0) != 0 && errno == ESRCH })
-                #expect(ProcFS.descriptors == before)
+                #expect(seen.count >= 20, "\(seen.count) processes")
+                let running = seen.filter { kill($0, 0) == 0 }
+                #expect(running.isEmpty, "\(running)")
+                // The last reference to a process, with its socket, may be released after the rendering has returned.
+                try await until("no descriptors but \(before) are open: \(ProcFS.descriptors)") {
+                    ProcFS.descriptors == before
+                }
             }
         }
     }
