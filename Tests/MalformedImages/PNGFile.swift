@@ -92,7 +92,9 @@ enum PNGFile {
                     + [[UInt8]](repeating: bomb("zTXt", 5_000_000), count: 90).flatMap { $0 } + end),
             .rendersOrFails(
                 "PNG with 20000 texts",
-                picture(60, 40, more: (0..<20_000).flatMap { (key: Int) -> [UInt8] in chunk("tEXt", text("key \(key)\0value")) })),
+                picture(
+                    60, 40,
+                    more: (0..<20_000).flatMap { (key: Int) -> [UInt8] in chunk("tEXt", text("key \(key)\0value")) })),
             .renders(
                 "PNG with a profile that declares a wrong length",
                 picture(60, 40, more: chunk("iCCP", text("liar\0\0") + Zlib.stored(profile)))),

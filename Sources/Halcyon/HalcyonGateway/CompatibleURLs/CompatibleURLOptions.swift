@@ -71,7 +71,9 @@ public struct ImgproxyURLOptions: Sendable {
         private static func bytes(_ digits: Substring) -> [UInt8]? {
             let values = digits.compactMap { $0.isASCII ? $0.hexDigitValue : nil }
             guard values.count == digits.utf8.count, values.count.isMultiple(of: 2) else { return nil }
-            return stride(from: 0, to: values.count, by: 2).map { (first: Int) -> UInt8 in UInt8(values[first] << 4 | values[first + 1]) }
+            return stride(from: 0, to: values.count, by: 2).map { (first: Int) -> UInt8 in
+                UInt8(values[first] << 4 | values[first + 1])
+            }
         }
     }
 
