@@ -175,7 +175,7 @@ import Testing
             var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
             store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
             store.readTimeout = .seconds(1)
-            try await cluster.withWorker(metrics: metrics, { $0.resultStore = store }) {
+            try await cluster.withWorker(metrics: metrics, { ($0.resultStore, $0.retries.budget) = (store, 3) }) {
                 for number in 0..<10 {
                     try await cluster.submit(#"{"id":"\#(number)","source":"\#(origin.url("/\(number)"))","width":64}"#)
                     #expect(try await cluster.events.terminal(of: "\(number)").kind == "ready")
@@ -192,7 +192,7 @@ import Testing
         try await bucket.stop()
     }
 
-    /// Attempts are not used up while the store is skipped.
+    /// A job makes no attempt while the store is skipped.
     @Test func requiredResultsWaitForAStoreThatIsSkipped() async throws {
         let photograph = try SampleImages.bytes()
         let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"]) }
@@ -202,13 +202,12 @@ import Testing
             if request.path.contains("?") { return RawOrigin.answer("200 OK", [], "<Empty/>") }
             return request.head.hasPrefix("PUT") ? RawOrigin.answer() : RawOrigin.answer("404 Not Found")
         }
-        try await WorkerFixture.with { cluster in
+        try await WorkerFixture.with(topics: Topics(retryDelays: [.milliseconds(200)])) { cluster in
             var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
             store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
             store.readTimeout = .seconds(1)
             let options: (inout WorkerOptions) -> Void = { [store] in
-                RetryTests.allowLongWaits(&$0)
-                $0.retries.attempts = 2
+                ($0.retries.attempts, $0.retries.inProcess) = (1, 0.01)
                 $0.resultStore = store
             }
             try await cluster.withWorker(options) {

@@ -107,7 +107,7 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     public let kind: Kind
     /// The operation, the place and the reason. It contains no credentials.
     public let description: String
-    /// The time after which the storage is tried again, if it is skipped after repeated failures.
+    /// The time after which the storage is tried again, if it was skipped after repeated failures; nil if it was tried.
     public let retryAfter: Duration?
 
     init(_ kind: Kind, _ description: String, retryAfter: Duration? = nil) {

@@ -80,11 +80,11 @@ final class StorageGuard: Sendable {
         switch state {
         case .closed, .halfOpen: return isProbe
         case .open(let end): throw skipped(retryAfter: end - now)
-        case .probing: throw skipped(retryAfter: nil)
+        case .probing: throw skipped(retryAfter: .zero)
         }
     }
 
-    private func skipped(retryAfter: Duration?) -> StorageError {
+    private func skipped(retryAfter: Duration) -> StorageError {
         StorageError(.unavailable, "skipped after repeated failures", retryAfter: retryAfter)
     }
 

@@ -147,7 +147,7 @@ final class JobPipeline: Sendable {
                     try await cancellations.checkSuperseded(job.identity)
                     attempts.succeeded(&ready, job)
                     return .ended(.ready(ready))
-                } catch let error as PostponedUpload {
+                } catch let error as PostponedAttempt {
                     failed = attempts.postponed(error.failure)
                     decision = retries.decidePostponed(failed, job)
                 } catch let error where !(error is JobCancellationReason || error is CancellationError) {

@@ -57,6 +57,12 @@ struct RetryScheduler: Sendable {
     }
 }
 
+/// The error of an attempt that was not completed, because the target of an upload or the result store accepts no
+/// request at the moment. It does not count.
+struct PostponedAttempt: Error {
+    let failure: JobError
+}
+
 /// The attempts at a job, with their history, number and timings.
 struct JobAttempts {
     /// The number of the current attempt, counted from 1 across all workers.

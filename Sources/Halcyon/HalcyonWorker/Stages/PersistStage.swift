@@ -52,7 +52,8 @@ struct PersistStage: Sendable {
 
     /// Returns when the results are durable.
     /// - Throws: ``JobError`` `invalid_job` if a result may not be stored, and a retryable `internal` if it cannot be
-    ///   written or Redis has lost it; `CancellationError`.
+    ///   written or Redis has lost it; ``PostponedAttempt`` while the store is skipped after repeated failures;
+    ///   `CancellationError`.
     func ensure(_ ready: [ImageResult], of job: JobContext) async throws {
         for result in ready {
             guard result.expiresAt != nil, let key = ResultKey(result.key) else {
@@ -68,9 +69,11 @@ struct PersistStage: Sendable {
             do {
                 try await store.ensure(stored, tags: job.job.tags)
             } catch let error as StorageError {
-                throw JobError(
+                let failure = JobError(
                     .internal, "the result could not be written to the result store: \(error)", isRetryable: true,
                     retryAfter: error.retryAfter.map { $0 / .seconds(1) })
+                guard error.retryAfter == nil else { throw PostponedAttempt(failure: failure) }
+                throw failure
             }
         }
     }

@@ -17,7 +17,7 @@ struct UploadStage: Sendable {
 
     /// Uploads the results if the job requests it, all variants concurrently.
     /// - Returns: The event to publish. The bytes of uploaded results are not included in it.
-    /// - Throws: ``JobError``; ``PostponedUpload`` if a target accepts no request now; `CancellationError` if the job is
+    /// - Throws: ``JobError``; ``PostponedAttempt`` if a target accepts no request now; `CancellationError` if the job is
     ///   cancelled.
     func upload(_ ready: Ready, of job: JobContext) async throws -> Ready {
         guard case .put(let targets) = job.job.delivery else { return ready }
@@ -92,9 +92,9 @@ struct UploadStage: Sendable {
         metrics.bytes.add(body.count)
     }
 
-    private func postponed(_ upload: Upload) -> PostponedUpload {
+    private func postponed(_ upload: Upload) -> PostponedAttempt {
         metrics.count(.postponed)
-        return PostponedUpload(
+        return PostponedAttempt(
             failure: JobError(
                 .originUnavailable, "the host is down or has too many uploads waiting"
             ).within("putting the result at \(upload.url.host)"))
@@ -109,7 +109,7 @@ struct UploadStage: Sendable {
             return failure
         }
         return switch error {
-        case let postponed as PostponedUpload: PostponedUpload(failure: named(postponed.failure))
+        case let postponed as PostponedAttempt: PostponedAttempt(failure: named(postponed.failure))
         case let failure as JobError: named(failure)
         default: error
         }
@@ -150,12 +150,6 @@ struct UploadStage: Sendable {
         }
         return uploads
     }
-}
-
-/// An upload that was not sent, because its target is down or has too many requests waiting. It does not count as an
-/// attempt.
-struct PostponedUpload: Error {
-    let failure: JobError
 }
 
 extension Error {
