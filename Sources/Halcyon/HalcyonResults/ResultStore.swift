@@ -43,7 +43,7 @@ public final class ResultStore: Sendable {
         self.log = log
         self.metrics = ResultStoreMetrics(metrics)
         self.standing = standing
-        queue = WriteQueue(limit: options.queueBytes)
+        queue = WriteQueue(limit: options.queueBytes, size: self.metrics.queued)
         reads = StorageGuard("read", log: log, metrics: metrics)
         writes = StorageGuard("write", log: log, metrics: metrics)
     }
@@ -217,12 +217,9 @@ public final class ResultStore: Sendable {
     }
 
     private func enqueue(_ name: String, _ bytes: Int, _ write: @escaping @Sendable () async -> Void) async throws {
-        let isAccepted = try await queue.add(name, bytes) { [metrics, queue] in
-            await write()
-            metrics.queued(queue.bytes - bytes)
+        if try await !queue.add(name, bytes, write) {
+            log.warning("result not written to the result store: the worker stops", ["name": name])
         }
-        metrics.queued(queue.bytes)
-        if !isAccepted { log.warning("result not written to the result store: the worker stops", ["name": name]) }
     }
 
     private func write(_ result: StoredResult, tags: [String], isDurable: Bool) async throws(StorageError) {
@@ -387,7 +384,8 @@ struct ResultStoreMetrics: Sendable {
     let readBytes: Counter
     /// Results that were not written because a purge had removed them.
     let fenced: Counter
-    private let queued: Gauge
+    /// The size of the queue of writes.
+    let queued: Gauge
     private let (swept, kept): ([Counter], [Gauge])
 
     init(_ metrics: Metrics) {
@@ -421,9 +419,6 @@ struct ResultStoreMetrics: Sendable {
             metrics.gauge("halcyon_result_store_size_bytes", help: "Bytes of these results."),
         ]
     }
-
-    /// Sets the size of the queue.
-    func queued(_ bytes: Int) { queued.set(Double(bytes)) }
 
     /// Adds a sweep.
     func swept(_ report: SweepReport) {

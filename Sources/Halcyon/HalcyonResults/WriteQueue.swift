@@ -1,4 +1,5 @@
 import Concurrency
+import Telemetry
 
 /// The writes that no job waits for, within a limit of bytes.
 ///
@@ -6,6 +7,7 @@ import Concurrency
 /// storage that hangs costs bounded memory, because writes have a timeout.
 final class WriteQueue: Sendable {
     private let permits: PrioritySemaphore
+    private let size: Gauge
     private let state = Lock(State())
 
     /// The size of a permit in bytes.
@@ -21,13 +23,13 @@ final class WriteQueue: Sendable {
         var idle: AsyncEvent?
     }
 
-    /// - Parameter limit: The maximum size of all results in the queue, in bytes.
-    init(limit: Int) {
+    /// - Parameters:
+    ///   - limit: The maximum size of all results in the queue, in bytes.
+    ///   - size: The gauge of the size of the results in the queue, in bytes.
+    init(limit: Int, size: Gauge) {
         permits = PrioritySemaphore(max(1, limit / Self.unit))
+        self.size = size
     }
-
-    /// The size of the results in the queue, in bytes.
-    var bytes: Int { state.withLock { $0.bytes } }
 
     /// Waits for space and starts a write. The queue exceeds its limit by at most one result. Writes of one name run
     /// one after the other.
@@ -41,7 +43,7 @@ final class WriteQueue: Sendable {
         let (isOpen, previous) = state.withLock { state -> (Bool, AsyncEvent?) in
             guard !state.isClosed else { return (false, nil) }
             state.running += 1
-            state.bytes += bytes
+            add(bytes, to: &state)
             return (true, state.ends.updateValue(end, forKey: name))
         }
         guard isOpen else {
@@ -54,7 +56,7 @@ final class WriteQueue: Sendable {
             permits.release(count)
             let idle = state.withLock { state in
                 state.running -= 1
-                state.bytes -= bytes
+                add(-bytes, to: &state)
                 if state.ends[name] === end { state.ends[name] = nil }
                 return state.running == 0 ? state.idle : nil
             }
@@ -79,6 +81,12 @@ final class WriteQueue: Sendable {
             return state.running == 0
         }
         if !isIdle { await withTimeout(time) { await idle.wait() } }
-        return bytes
+        return state.withLock { $0.bytes }
+    }
+
+    /// Changes the size and its gauge under the lock, so that the gauge has the last size.
+    private func add(_ bytes: Int, to state: inout State) {
+        state.bytes += bytes
+        size.set(Double(state.bytes))
     }
 }
