@@ -17,8 +17,8 @@ struct UploadStage: Sendable {
 
     /// Uploads the results if the job requests it, all variants concurrently.
     /// - Returns: The event to publish. The bytes of uploaded results are not included in it.
-    /// - Throws: ``JobError``; ``PostponedAttempt`` if a target accepts no request now; `CancellationError` if the job is
-    ///   cancelled.
+    /// - Throws: ``JobError``; ``PostponedAttempt`` if a target accepts no request now; `CancellationError` if the job
+    ///   is cancelled.
     func upload(_ ready: Ready, of job: JobContext) async throws -> Ready {
         guard case .put(let targets) = job.job.delivery else { return ready }
         let uploads = try uploads(of: ready, to: targets, job)
