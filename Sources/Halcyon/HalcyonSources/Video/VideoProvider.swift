@@ -156,8 +156,8 @@ struct VideoProvider: SourceProvider {
         pixels.reserveCapacity(frames.count * frames[0].count)
         for line in 0..<sheet.rows {
             for y in 0..<height {
+                let start = y * row
                 for column in 0..<sheet.columns {
-                    let start = y * row
                     pixels += frames[line * sheet.columns + column][start..<start + row]
                 }
             }
