@@ -76,7 +76,7 @@ import Testing
         try await withServer { request in
             if request.path == ["refuse"] { return HTTPServer.Response(status: 403, text: "no") }
             await gate.wait()
-            return text(String(decoding: try await request.body.collect(withTimeout: 10), as: UTF8.self))
+            return text(String(decoding: try await request.body.collect(upTo: 10), as: UTF8.self))
         } _: { server in
             let expecting = "Host: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
             let refused = try RawClient(server.port)
@@ -102,7 +102,7 @@ import Testing
             $0.limits.bodyBytes = 100_000
             $0.note = { notes.record("\($0)") }
         } handler: { request in
-            text("\(try await request.body.collect(withTimeout: request.path == ["small"] ? 10 : 1 << 30).count)")
+            text("\(try await request.body.collect(upTo: request.path == ["small"] ? 10 : 1 << 30).count)")
         } _: { server in
             // By the length, before any of the body is sent: by the limit of the server, and by that of the handler.
             for (path, length) in [("", 100_001), ("small", 11)] {

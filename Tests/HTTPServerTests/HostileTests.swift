@@ -165,7 +165,7 @@ import Testing
             $0.limits.requestTime = .seconds(8)
         } handler: { request in
             seen.record(request.target)
-            _ = try await request.body.collect(withTimeout: 1000)
+            _ = try await request.body.collect(upTo: 1000)
             return text("served")
         } _: { server in
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -220,7 +220,7 @@ import Testing
     /// A chunked request that is sent byte by byte.
     @Test func readsRequestByteByByte() async throws {
         try await withServer { request in
-            text("\(request.target) \(try await request.body.collect(withTimeout: 100).count)")
+            text("\(request.target) \(try await request.body.collect(upTo: 100).count)")
         } _: { server in
             let client = try RawClient(server.port)
             let bytes = "POST /1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"

@@ -126,7 +126,7 @@ import Testing
             $0.limits.requestTime = .milliseconds(500)
         } handler: { request in
             do {
-                return text("\(try await request.body.collect(withTimeout: 1000).count)")
+                return text("\(try await request.body.collect(upTo: 1000).count)")
             } catch {
                 failures.record("\(error)")
                 throw error

@@ -88,7 +88,7 @@ import Testing
                         })
                 case ["body"]:
                     do {
-                        _ = try await request.body.collect(withTimeout: 1000)
+                        _ = try await request.body.collect(upTo: 1000)
                     } catch {
                         events.record("cancelled")
                         throw error

@@ -23,7 +23,7 @@ import Testing
         for longest in [50, 100, 200, 400, 800, 1000, 1000] {
             #expect((Duration.milliseconds(longest) / 2 ... .milliseconds(longest)).contains(backoff.next()))
         }
-        var short = settings.reconnectBackoff(withTimeout: .milliseconds(10))
+        var short = settings.reconnectBackoff(upTo: .milliseconds(10))
         for _ in 0..<5 { #expect(short.next() <= .milliseconds(50)) }
     }
 

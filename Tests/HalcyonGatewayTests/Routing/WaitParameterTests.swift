@@ -9,7 +9,7 @@ struct WaitParameterTests {
         ("99999999999999999999999999999999999999999999999999", 10),
     ])
     func capsTheWaitAtTheMaximum(_ text: String, _ seconds: Double) throws {
-        #expect(try WaitParameter(text).duration(withTimeout: .seconds(10)) == .seconds(seconds))
+        #expect(try WaitParameter(text).duration(upTo: .seconds(10)) == .seconds(seconds))
     }
 
     @Test(arguments: [

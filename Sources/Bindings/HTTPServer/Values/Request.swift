@@ -64,7 +64,7 @@ extension HTTPServer {
         /// Reads the whole body.
         /// - Throws: ``BodyError``; ``BodyError/tooLarge(limit:)`` past `limit` bytes, before anything is read if the
         ///   request declares its length.
-        public func collect(withTimeout limit: Int) async throws(BodyError) -> [UInt8] {
+        public func collect(upTo limit: Int) async throws(BodyError) -> [UInt8] {
             if let length, length > limit { throw .tooLarge(limit: limit) }
             var all: [UInt8] = []
             while let part = try await next() {

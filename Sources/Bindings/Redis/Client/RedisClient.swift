@@ -279,9 +279,9 @@ public struct RedisSettings: Hashable, Sendable {
     /// The bounds of the delay between attempts to connect. It doubles after each attempt and has jitter.
     public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
 
-    var reconnectBackoff: Backoff { reconnectBackoff(withTimeout: reconnectDelay.upperBound) }
+    var reconnectBackoff: Backoff { reconnectBackoff(upTo: reconnectDelay.upperBound) }
 
-    func reconnectBackoff(withTimeout maximum: Duration) -> Backoff {
+    func reconnectBackoff(upTo maximum: Duration) -> Backoff {
         Backoff(initial: reconnectDelay.lowerBound, maximum: max(reconnectDelay.lowerBound, maximum), jitter: 0.5)
     }
 

@@ -37,7 +37,7 @@ final class Cluster: CommandHandler {
         self.loop = loop
         self.onStateChange = onStateChange
         lobby = PendingCommandQueue(settings, on: loop)
-        surveyBackoff = settings.reconnectBackoff(withTimeout: min(settings.reconnectDelay.upperBound, .seconds(1)))
+        surveyBackoff = settings.reconnectBackoff(upTo: min(settings.reconnectDelay.upperBound, .seconds(1)))
     }
 
     func open() { startTopologyRefresh() }

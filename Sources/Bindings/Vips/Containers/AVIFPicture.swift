@@ -59,7 +59,7 @@ struct AVIFPicture {
     private init?(_ file: [UInt8]) {
         guard file.count <= Self.longest else { return nil }
         var whole = FieldReader(file, 0..<file.count)
-        guard let boxes = whole.boxes(withTimeout: Self.limit, endsOpen: true), let first = boxes.first,
+        guard let boxes = whole.boxes(upTo: Self.limit, endsOpen: true), let first = boxes.first,
             Self.isStillAVIF(first, in: file),
             boxes.dropFirst().allSatisfy({ ["meta", "mdat", "free", "skip", "uuid"].contains($0.type) })
         else { return nil }
@@ -67,7 +67,7 @@ struct AVIFPicture {
         guard descriptions.count == 1 else { return nil }
         var description = FieldReader(file, descriptions[0].content)
         guard let full = description.versionAndFlags(), full.version == 0,
-            let parts = description.boxes(withTimeout: Self.limit)
+            let parts = description.boxes(upTo: Self.limit)
         else { return nil }
         var part: [String: MediaBox] = [:]
         for box in parts {
@@ -134,7 +134,7 @@ extension AVIFPicture {
         var reader = reader
         guard let full = reader.versionAndFlags(), full.version <= 1,
             let count = reader.number(full.version == 0 ? 2 : 4),
-            let boxes = reader.boxes(withTimeout: limit), boxes.count == count
+            let boxes = reader.boxes(upTo: limit), boxes.count == count
         else { return nil }
         var (items, ids): ([Item], Set<Int>) = ([], [])
         for box in boxes {
@@ -205,7 +205,7 @@ extension AVIFPicture {
 
     private static func references(_ reader: FieldReader) -> [Reference]? {
         var reader = reader
-        guard let full = reader.versionAndFlags(), full.version <= 1, let boxes = reader.boxes(withTimeout: limit)
+        guard let full = reader.versionAndFlags(), full.version <= 1, let boxes = reader.boxes(upTo: limit)
         else {
             return nil
         }
@@ -230,9 +230,9 @@ extension AVIFPicture {
 
     private static func properties(_ reader: FieldReader) -> ([MediaBox], Associations)? {
         var reader = reader
-        guard let boxes = reader.boxes(withTimeout: 2), boxes.map(\.type) == ["ipco", "ipma"] else { return nil }
+        guard let boxes = reader.boxes(upTo: 2), boxes.map(\.type) == ["ipco", "ipma"] else { return nil }
         var container = FieldReader(reader.file, boxes[0].content)
-        guard let properties = container.boxes(withTimeout: limit) else { return nil }
+        guard let properties = container.boxes(upTo: limit) else { return nil }
         var table = FieldReader(reader.file, boxes[1].content)
         guard let full = table.versionAndFlags(), full.version <= 1, let count = table.number(4) else { return nil }
         var (associations, total): (Associations, Int) = ([:], 0)

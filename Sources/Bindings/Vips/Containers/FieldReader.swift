@@ -54,7 +54,7 @@ extension FieldReader {
     ///   - limit: the maximum number of boxes.
     ///   - endsOpen: true if the last box may extend to the end without a length, as in a file.
     /// - Returns: the boxes; nil if a box does not fit, or if there are more than `limit`.
-    mutating func boxes(withTimeout limit: Int, endsOpen: Bool = false) -> [MediaBox]? {
+    mutating func boxes(upTo limit: Int, endsOpen: Bool = false) -> [MediaBox]? {
         var boxes: [MediaBox] = []
         while !isAtEnd {
             let start = position

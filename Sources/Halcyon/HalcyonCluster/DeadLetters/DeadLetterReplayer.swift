@@ -45,7 +45,7 @@ public struct DeadLetterReplayer: Sendable {
     /// - Throws: `KafkaError` if the topic cannot be read, `CancellationError`.
     public func run(
         _ query: DeadLetterQuery, in deadLetterIndex: DeadLetterIndex, from positions: [Int32: Int64] = [:],
-        withTimeout limit: Int = .max,
+        limit: Int = .max,
         until deadline: ContinuousClock.Instant? = nil, _ tell: (ReplayResult) -> Void
     ) async throws -> [Int32: Int64]? {
         var (waiting, bytes, left): ([DeadLetterSummary], Int, Int) = ([], 0, limit)

@@ -44,7 +44,7 @@ public struct RetryMessage: Hashable, Sendable {
 
     /// The seconds until the message is due. Limited to the delay of its topic, because the clocks of two machines may
     /// differ.
-    public func left(withTimeout longest: Double) -> Double {
+    public func left(upTo longest: Double) -> Double {
         min(longest, max(0, Double(due - Timestamp.now.milliseconds) / 1000))
     }
 

@@ -37,7 +37,7 @@ struct BatchRoutes: Sendable {
         let request = try BatchRequest(call, reader: submitter.reader)
         switch call.bodyType {
         case "application/json":
-            let body = try await call.request.body.collect(withTimeout: maximumBytes)
+            let body = try await call.request.body.collect(upTo: maximumBytes)
             let (request, contents) = try request.reading(body, maximumBytes: maximumBytes)
             let sources: [[UInt8]]
             switch contents {
@@ -301,7 +301,7 @@ struct BatchRoutes: Sendable {
     private func close(_ call: RequestContext) async throws -> HTTPServer.Response {
         try call.requireJSON()
         var batch = try await own(call)
-        let body = try await call.request.body.collect(withTimeout: 4096)
+        let body = try await call.request.body.collect(upTo: 4096)
         let total: Int
         do throws(JSONError) {
             total = try Batch.total(try JSON.parse(body, maximumSize: 4096))

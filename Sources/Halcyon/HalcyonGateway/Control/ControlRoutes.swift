@@ -18,7 +18,7 @@ struct PurgeRoutes: Sendable {
 
     private func purge(_ call: RequestContext) async throws -> HTTPServer.Response {
         try call.requireJSON()
-        let body = try await call.request.body.collect(withTimeout: reader.maximumBytes)
+        let body = try await call.request.body.collect(upTo: reader.maximumBytes)
         let purge: Purge
         do throws(JSONError) {
             purge = try reader.purge(body)
@@ -78,7 +78,7 @@ struct ControlRoutes: Sendable {
     /// Sends the cancellation to all workers. The events of the jobs report which were in time.
     private func cancel(_ call: RequestContext) async throws -> HTTPServer.Response {
         try call.requireJSON()
-        let body = try await call.request.body.collect(withTimeout: reader.maximumBytes)
+        let body = try await call.request.body.collect(upTo: reader.maximumBytes)
         let target: CancelTarget
         do throws(JSONError) {
             target = try reader.cancellation(body)

@@ -69,12 +69,12 @@ struct DeadLetterRoutes: Sendable {
             throw Problem(.unsupportedMediaType, "unsupported Content-Type; use application/json")
         }
         let request = try DeadLetterRequest(
-            replay: try await call.request.body.collect(withTimeout: bodyBytes), most: deadLetters.options.most)
+            replay: try await call.request.body.collect(upTo: bodyBytes), most: deadLetters.options.most)
         let replaying = DeadLetterReplayer(deadLetters.topic, by: producer, action: action, isDry: request.isDry)
         let json = try await deadLetters.read { index, deadline in
             var replayed: [ReplayResult] = []
             let next = try await replaying.run(
-                request.query, in: index, from: request.cursor.offsets, withTimeout: request.limit, until: deadline
+                request.query, in: index, from: request.cursor.offsets, limit: request.limit, until: deadline
             ) { replayed.append($0) }
             var writer = JSONWriter(capacity: 1024)
             writer.object { writer in

@@ -215,7 +215,7 @@ extension EventBroadcaster.State {
         guard !isOver, let ring, let subscriber = subscribers[number] else { return .finished }
         if subscriber.position < ring.end {
             guard subscriber.position >= ring.first else { return .lagged }
-            let records = ring.records(from: subscriber.position, withTimeout: bytes)
+            let records = ring.records(from: subscriber.position, upTo: bytes)
             subscribers[number]?.position += records.count
             subscribers[number]?.givingSince = .now
             return .records(records)

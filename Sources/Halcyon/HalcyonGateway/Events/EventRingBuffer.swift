@@ -66,7 +66,7 @@ struct EventRingBuffer: Sendable {
 
     /// Returns events from a number on, which must be in the buffer or the next one: at least one if there is any, and
     /// then as many as fit into the given number of bytes.
-    func records(from number: Int, withTimeout bytes: Int) -> [BroadcastEvent] {
+    func records(from number: Int, upTo bytes: Int) -> [BroadcastEvent] {
         var found: [BroadcastEvent] = []
         var room = bytes
         for record in records[(head + number - first)...] {

@@ -39,7 +39,7 @@ struct JobRoutes: Sendable {
 
     private func submitOne(_ call: RequestContext) async throws -> HTTPServer.Response {
         let prepared = try await submitter.prepare(
-            try await call.request.body.collect(withTimeout: submitter.reader.maximumBytes))
+            try await call.request.body.collect(upTo: submitter.reader.maximumBytes))
         try await submitter.submit(
             prepared, for: call.caller, traceparent: call.traceparent, by: submitter.latest(for: call))
         let accepted = AcceptedJob(prepared)
@@ -54,7 +54,7 @@ struct JobRoutes: Sendable {
     private func look(_ call: RequestContext) async throws -> HTTPServer.Response {
         let id = call["id"]
         guard let text = call.request.value(of: "wait") else { return try await state(of: id) }
-        let limit = try WaitParameter(text).duration(withTimeout: options.longestWait)
+        let limit = try WaitParameter(text).duration(upTo: options.longestWait)
         // Registered before the state is read, so that a terminal event is not missed.
         let waiter = feed.wait(for: id)
         defer { waiter.leave() }

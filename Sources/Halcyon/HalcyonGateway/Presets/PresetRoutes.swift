@@ -39,7 +39,7 @@ struct PresetRoutes: Sendable {
 
     private func put(_ call: RequestContext) async throws -> HTTPServer.Response {
         try call.requireJSON()
-        let body = try await call.request.body.collect(withTimeout: Preset.maximumBytes)
+        let body = try await call.request.body.collect(upTo: Preset.maximumBytes)
         return try await changing {
             var preset = try Preset(call["name"], json: body)
             switch try await service.put(preset, checkedBy: reader) {

@@ -88,7 +88,7 @@ struct RenderRoutes: Sendable {
         // Registered before the job is sent, so that its terminal event is not missed.
         let waiter = feed.wait(for: prepared.job.id)
         defer { waiter.leave() }
-        let wait = request.wait?.duration(withTimeout: options.wait) ?? options.wait
+        let wait = request.wait?.duration(upTo: options.wait) ?? options.wait
         try await submitter.send(
             prepared, traceparent: call.traceparent, by: submitter.latest(for: call),
             waitTimeout: WaitTimeout(wait - call.began.duration(to: .now)))

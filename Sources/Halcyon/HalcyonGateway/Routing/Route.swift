@@ -167,7 +167,7 @@ struct WaitParameter: Hashable {
 
     /// Returns the duration, limited to `longest`. The limit avoids a trap, because `Duration` cannot represent all
     /// values.
-    func duration(withTimeout longest: Duration) -> Duration {
+    func duration(upTo longest: Duration) -> Duration {
         seconds < longest / .seconds(1) ? .seconds(seconds) : longest
     }
 }

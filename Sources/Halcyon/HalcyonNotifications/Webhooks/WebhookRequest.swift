@@ -87,7 +87,7 @@ struct WebhookRequest: Sendable {
         if let topic {
             let message = try RetryMessage(record)
             (provenance, history) = (message.provenance, message.history)
-            wait = message.left(withTimeout: topics.webhookDelays[topic] / .seconds(1))
+            wait = message.left(upTo: topics.webhookDelays[topic] / .seconds(1))
         } else {
             provenance = OriginalRecord(record)
             history = AttemptHistory(began: Timestamp.now.milliseconds)

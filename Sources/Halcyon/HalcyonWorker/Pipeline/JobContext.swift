@@ -59,7 +59,7 @@ final class JobContext: Sendable {
         let delay: Double
 
         /// The seconds until the job is due.
-        var left: Double { message.left(withTimeout: delay) }
+        var left: Double { message.left(upTo: delay) }
 
         /// True if the first attempt of the job is due.
         var isFirstAttempt: Bool { topic == nil && left <= 0 }

@@ -335,7 +335,7 @@ private struct DeadLetterSettlement: Sendable {
             let replaying = DeadLetterReplayer(access.topic, by: producer, action: action, isDry: arguments[dryRun])
             var (isWell, count) = (true, 0)
             _ = try await replaying.run(
-                DeadLetterQuery(arguments[DeadLetterCommands.filters]), in: index, withTimeout: limit
+                DeadLetterQuery(arguments[DeadLetterCommands.filters]), in: index, limit: limit
             ) { letter in
                 isWell = isWell && letter.reason == nil
                 count += 1
