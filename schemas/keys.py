@@ -153,7 +153,7 @@ def variant_text(fields):
         lines.append("upscale=false")
     if goal(fields) in ("width", "height") and fields.get("upscale") is True:
         lines.append("upscale=true")
-    if fields.get("interpolationQuality") in ("none", "low", "medium"):
+    if fields.get("interpolationQuality", "default") != "default":
         lines.append("interpolation=" + fields["interpolationQuality"])
     if fields.get("linearLight", False):
         lines.append("linear-light")

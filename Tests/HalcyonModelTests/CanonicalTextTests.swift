@@ -50,6 +50,18 @@ import Testing
         #expect(text(.sizer(.aspectScaleDownByHeight(9))) == "halcyon-variant/1\nsize=height 9\n")
     }
 
+    @Test func distinguishesInterpolationQualities() {
+        let lines: [InterpolationQuality: String] = [
+            .none: "interpolation=none\n", .low: "interpolation=low\n", .medium: "interpolation=medium\n",
+            .high: "interpolation=high\n", .default: "",
+        ]
+        for quality in InterpolationQuality.allCases {
+            let text = Variant(sizing: Sizing(goal: .original), interpolationQuality: quality).canonicalText
+            let expected: String = "halcyon-variant/1\nsize=natural\n" + lines[quality, default: "?"]
+            #expect(text == expected)
+        }
+    }
+
     @Test func keyHasTheSourceHashAsHashTag() throws {
         let source = try Source("http://EXAMPLE.org")
         #expect(SourceRequest(source).canonicalText == "halcyon-source/1\nurl:http://example.org/\n")

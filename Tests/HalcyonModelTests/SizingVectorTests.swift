@@ -56,6 +56,29 @@ import Testing
         }
     }
 
+    /// Sources, displays of which a side ends in half a point, and the size of the fitted image.
+    static let displaysWithHalfPoints: [([Int], [Double], [Int])] = [
+        ([1600, 1200], [100.5, 1000.5], [101, 75]), ([1920, 1080], [61.5, 1000], [62, 35]),
+        ([1654, 879], [1380.5, 190.5], [358, 191]),
+    ]
+
+    @Test(arguments: displaysWithHalfPoints)
+    func fittingKeepsTheSideThatDeterminesTheScale(_ image: [Int], _ points: [Double], _ expected: [Int]) throws {
+        for options in [ScaleOptions.fitCropsExcess, .fitLeavesExcessAndFillCropsExcess] {
+            let display = Display(
+                width: points[0], height: points[1], contentMode: .scaleAspectFit, scaleOptions: options)
+            let plan = try Sizing(goal: .display(display)).plan(for: PixelSize(width: image[0], height: image[1]))
+            #expect(plan.destRect.size.numbers == expected)
+            #expect(plan.leavesExcess != options.fitCrops)
+        }
+    }
+
+    @Test func fillingGrowsTheDisplayByExactHalves() throws {
+        let display = Display(width: 56, height: 1, scaleOptions: .fillLeavesExcess)
+        let plan = try Sizing(goal: .display(display)).plan(for: PixelSize(width: 1280, height: 720))
+        #expect(plan.outputSize.numbers == [56, 32])
+    }
+
     @Test func plansStayWithinSourceAndCanvas() throws {
         var numbers = SeededNumbers(seed: 2)
         for _ in 0..<20_000 {

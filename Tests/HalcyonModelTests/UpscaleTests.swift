@@ -26,6 +26,13 @@ import Testing
         #expect(try Self.size(stretched, false) == [100, 13])
     }
 
+    @Test func shrunkDisplayRoundsExactHalvesUp() throws {
+        let display = Display(width: 54, height: 65, contentMode: .scaleAspectFit)
+        let sizing = Sizing(goal: .display(display), screenScale: 3, upscale: false)
+        let plan = try sizing.plan(for: PixelSize(width: 17, height: 96))
+        #expect(plan.outputSize.numbers == [77, 92] && plan.destRect.numbers == [30, 0, 17, 92])
+    }
+
     @Test func screenScaleCountsAsEnlargement() throws {
         let display = Sizing.Goal.display(Display(width: 80, height: 40))
         #expect(try Self.size(display, nil, scale: 2) == [160, 80])

@@ -445,7 +445,8 @@ const (
 // Interpolation is the interpolation of pixels.
 type Interpolation string
 
-// The interpolations: nearest neighbor, linear, cubic and Lanczos.
+// The interpolations: nearest neighbor, linear, cubic, and Lanczos with at least a factor of two left for it. The default
+// is Lanczos after the largest possible shrink on load.
 const (
 	InterpolationNone   Interpolation = "none"
 	InterpolationLow    Interpolation = "low"

@@ -592,7 +592,7 @@ func variantText(output fields) string {
 	}
 	goal, crop, trim := goal(output), cropText(output), trimText(output)
 	gravity := gravityText(output, crop != "" || trim != "")
-	interpolation := output.text("interpolationQuality", "")
+	interpolation := output.text("interpolationQuality", "default")
 	background := colorOf(output.text("background", "transparent"))
 	scale := rounded(output.number("screenScale", 1))
 
@@ -606,7 +606,7 @@ func variantText(output fields) string {
 	add(gravity != "", "gravity="+gravity)
 	add(goal == "display" && !output.bool("upscale", true), "upscale=false")
 	add((goal == "width" || goal == "height") && output.bool("upscale", false), "upscale=true")
-	add(interpolation == "none" || interpolation == "low" || interpolation == "medium", "interpolation="+interpolation)
+	add(interpolation != "default", "interpolation="+interpolation)
 	add(output.bool("linearLight", false), "linear-light")
 	add(background != transparent, "background="+background)
 	for _, step := range output.list("processors") {

@@ -330,7 +330,7 @@ function variant(all) {
     point && `gravity=${point}`,
     goal === "display" && fields.upscale === false && "upscale=false",
     ["width", "height"].includes(goal) && fields.upscale === true && "upscale=true",
-    ["none", "low", "medium"].includes(fields.interpolationQuality) && `interpolation=${fields.interpolationQuality}`,
+    (fields.interpolationQuality ?? "default") !== "default" && `interpolation=${fields.interpolationQuality}`,
     fields.linearLight && "linear-light",
     background !== "#00000000" && `background=${background}`,
     ...(fields.processors ?? []).map((/** @type {any} */ step) => `processor=${processor(step, scale)}`),

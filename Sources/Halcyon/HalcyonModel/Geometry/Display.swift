@@ -48,7 +48,7 @@ public struct Display: Hashable, Codable, Sendable {
             return SizingPlan(
                 sourceRect: display.rectFilling(from: image, around: focus), outputSize: canvas,
                 destRect: PixelRect(canvas))
-        case .scaleAspectFit:
+        case .scaleAspectFit where !scaleOptions.fitCrops:
             return SizingPlan(
                 sourceRect: whole, outputSize: canvas, destRect: display.rectFitting(image, on: canvas))
         default:
@@ -58,38 +58,33 @@ public struct Display: Hashable, Codable, Sendable {
 
     /// Returns the display, changed to the image's aspect ratio if the mode and the options require it.
     private func adjusted(to image: PixelSize) -> Display {
-        let scale: Double
-        let across = width / Double(image.width)
-        let down = height / Double(image.height)
+        let covering: Bool
         switch contentMode {
-        case .scaleAspectFit where scaleOptions.fitCrops: scale = min(across, down)
-        case .scaleAspectFill where scaleOptions.fillLeaves: scale = max(across, down)
+        case .scaleAspectFit where scaleOptions.fitCrops: covering = false
+        case .scaleAspectFill where scaleOptions.fillLeaves: covering = true
         default: return self
         }
-        // The side that determines the scale retains its exact length.
         var display = self
-        if scale != across { display.width = Double(image.width) * scale }
-        if scale != down { display.height = Double(image.height) * scale }
+        (display.width, display.height) = scaledSides(image.sides, into: (width, height), covering: covering)
         return display
     }
 
     /// Returns the largest part of the image around the focus that has the display's aspect ratio.
     private func rectFilling(from image: PixelSize, around focus: UnitPoint) -> PixelRect {
-        let scale = min(Double(image.width) / width, Double(image.height) / height)
+        let part = scaledSides((width, height), into: image.sides)
         func span(_ side: Int, _ length: Double, around focus: Double) -> (start: Int, length: Int) {
             let overhang = max(0, Double(side) - length)
             let start = floored(min(max(0, focus * Double(side) - length / 2), overhang))
             return (start, min(max(1, rounded(length)), side - start))
         }
-        let (x, across) = span(image.width, width * scale, around: focus.x)
-        let (y, down) = span(image.height, height * scale, around: focus.y)
+        let (x, across) = span(image.width, part.width, around: focus.x)
+        let (y, down) = span(image.height, part.height, around: focus.y)
         return PixelRect(x: x, y: y, width: across, height: down)
     }
 
     /// Returns the rectangle of the whole image, scaled to fit inside the canvas.
     private func rectFitting(_ image: PixelSize, on canvas: PixelSize) -> PixelRect {
-        let scale = min(width / Double(image.width), height / Double(image.height))
-        let (across, down) = (Double(image.width) * scale, Double(image.height) * scale)
+        let (across, down) = scaledSides(image.sides, into: (width, height))
         let size = PixelSize(width: min(rounded(across), canvas.width), height: min(rounded(down), canvas.height))
         // Core Graphics has its origin at the bottom, so an odd row of excess is above the image.
         let below = max(0, floored((height - down) / 2))

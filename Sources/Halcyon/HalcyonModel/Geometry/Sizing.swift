@@ -84,12 +84,15 @@ public struct Sizing: Hashable, Codable, Sendable {
         _ crop: PixelRect, of source: PixelSize, on display: Display, _ focus: UnitPoint?
     ) -> SizingPlan {
         let plan = display.place(crop.size, focus: self.focus(focus, in: crop, of: source))
-        guard upscale == false else { return plan.scaled(by: screenScale) }
+        let (from, to) = (plan.sourceRect, plan.destRect)
+        // The axis along which the source is enlarged most.
+        let isHorizontal = to.width * from.height >= to.height * from.width
+        let (pixels, points) = isHorizontal ? (from.width, to.width) : (from.height, to.height)
+        guard upscale == false, Double(pixels) < screenScale * Double(points) else {
+            return plan.scaled(by: screenScale)
+        }
         // The display shrinks in proportion until the source is not enlarged.
-        let enlarged = max(
-            Double(plan.destRect.width) / Double(plan.sourceRect.width),
-            Double(plan.destRect.height) / Double(plan.sourceRect.height))
-        return plan.scaled(by: min(screenScale, 1 / enlarged))
+        return plan.scaled(by: Double(pixels), per: Double(points))
     }
 
     /// Converts the focal point from fractions of the source to fractions of the crop.
@@ -134,8 +137,12 @@ public struct SizingPlan: Hashable, Sendable {
     public var leavesExcess: Bool { destRect != PixelRect(outputSize) }
 
     /// Returns the plan with the output scaled from points to pixels. The part of the source is unchanged.
-    func scaled(by scale: Double) -> SizingPlan {
-        func scaled(_ points: Int) -> Int { rounded(Double(points) * scale) }
+    ///
+    /// - Parameters:
+    ///   - scale: The number of pixels for `points` points.
+    ///   - points: A number of points. The product precedes the quotient, so that exact halves are not lost.
+    func scaled(by scale: Double, per points: Double = 1) -> SizingPlan {
+        func scaled(_ length: Int) -> Int { rounded(Double(length) * scale / points) }
         let (x, y) = (scaled(destRect.x), scaled(destRect.y))
         var plan = self
         plan.outputSize = PixelSize(width: scaled(outputSize.width), height: scaled(outputSize.height))
@@ -161,13 +168,13 @@ public enum Sizer: Hashable, Codable, Sendable {
     ///   - image: The size of the image after cropping.
     ///   - upscale: True if an image smaller than the limit is enlarged to it.
     public func size(of image: PixelSize, upscale: Bool = false) -> PixelSize {
-        let factor =
-            switch self {
-            case .natural: 1.0
-            case .aspectScaleDownByWidth(let limit): limit / Double(image.width)
-            case .aspectScaleDownByHeight(let limit): limit / Double(image.height)
-            }
-        return factor < 1 || upscale ? image.scaled(by: factor) : image
+        switch self {
+        case .natural: image
+        case .aspectScaleDownByWidth(let limit):
+            limit < Double(image.width) || upscale ? image.scaled(into: (limit, .infinity)) : image
+        case .aspectScaleDownByHeight(let limit):
+            limit < Double(image.height) || upscale ? image.scaled(into: (.infinity, limit)) : image
+        }
     }
 }
 
@@ -182,21 +189,40 @@ public enum ResizeMode: String, CaseIterable, Codable, Sendable {
 
     /// Returns the size in pixels of `image`, resized to `target`. It may be enlarged.
     public func size(of image: PixelSize, into target: PixelSize) -> PixelSize {
-        let across = Double(target.width) / Double(image.width)
-        let down = Double(target.height) / Double(image.height)
-        return switch self {
+        switch self {
         case .none: target
-        case .aspectFit: image.scaled(by: min(across, down))
-        case .aspectFill: image.scaled(by: max(across, down))
+        case .aspectFit: image.scaled(into: target.sides)
+        case .aspectFill: image.scaled(into: target.sides, covering: true)
         }
     }
 }
 
 extension PixelSize {
-    /// Returns the size, scaled in proportion.
-    fileprivate func scaled(by factor: Double) -> PixelSize {
-        PixelSize(width: rounded(Double(width) * factor), height: rounded(Double(height) * factor))
+    /// The width and the height.
+    var sides: (width: Double, height: Double) { (Double(width), Double(height)) }
+
+    /// Returns the size, scaled in proportion to a box as by ``scaledSides(_:into:covering:)``, and rounded.
+    fileprivate func scaled(into box: (width: Double, height: Double), covering: Bool = false) -> PixelSize {
+        let scaled = scaledSides(sides, into: box, covering: covering)
+        return PixelSize(width: rounded(scaled.width), height: rounded(scaled.height))
     }
+}
+
+/// Scales a rectangle in proportion, to the largest one inside a box or to the smallest one that covers it.
+///
+/// One side of the result is exactly that of the box. For the other one, the product precedes the quotient, so that a
+/// length of exactly half a pixel is not rounded down.
+///
+/// - Parameters:
+///   - sides: The sides of the rectangle, above 0.
+///   - box: The sides of the box, above 0. At most one is infinite.
+///   - covering: True if the result covers the box.
+func scaledSides(
+    _ sides: (width: Double, height: Double), into box: (width: Double, height: Double), covering: Bool = false
+) -> (width: Double, height: Double) {
+    let height = sides.height * box.width / sides.width
+    if (height <= box.height) != covering { return (box.width, height) }
+    return (sides.width * box.height / sides.height, box.height)
 }
 
 /// A size in whole pixels, at least 1×1.

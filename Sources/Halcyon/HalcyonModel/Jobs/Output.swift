@@ -273,8 +273,8 @@ public enum InterpolationQuality: String, CaseIterable, Codable, Sendable {
     case low
     /// Cubic.
     case medium
-    /// Lanczos3.
+    /// Lanczos3, with at least a factor of two left for it after shrink on load.
     case high
-    /// Lanczos3.
+    /// Lanczos3, after the largest possible shrink on load.
     case `default`
 }

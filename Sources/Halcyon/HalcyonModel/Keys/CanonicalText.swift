@@ -26,9 +26,7 @@ extension Variant {
         text.append(sizeOf: sizing)
         if sizing.isCutByGravity { text.append(gravityOf: sizing) }
         if sizing.changesByUpscale { text += "upscale=\(sizing.upscale == true)\n" }
-        if interpolationQuality != .default, interpolationQuality != .high {
-            text += "interpolation=\(interpolationQuality.rawValue)\n"
-        }
+        if interpolationQuality != .default { text += "interpolation=\(interpolationQuality.rawValue)\n" }
         if linearLight { text += "linear-light\n" }
         if background.alpha > 0 { text += "background=\(background.hexadecimal)\n" }
         for processor in processors { text.append(processor) }

@@ -289,7 +289,7 @@ def _variant(fields: _Fields) -> str:
         lines.append("upscale=false")
     if goal in ("width", "height") and fields.get("upscale") is True:
         lines.append("upscale=true")
-    if fields.get("interpolationQuality") in ("none", "low", "medium"):
+    if fields.get("interpolationQuality", "default") != "default":
         lines.append(f"interpolation={fields['interpolationQuality']}")
     if fields.get("linearLight", False):
         lines.append("linear-light")

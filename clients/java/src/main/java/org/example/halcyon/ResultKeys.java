@@ -373,7 +373,7 @@ public record ResultKeys(String sourceText, List<String> variantTexts, List<Stri
         if (goal.equals("display") && !flag(output, "upscale", true)) lines.add("upscale=false");
         if ((goal.equals("width") || goal.equals("height")) && flag(output, "upscale", false)) lines.add("upscale=true");
         String interpolation = text(output, "interpolationQuality", "default");
-        if (Set.of("none", "low", "medium").contains(interpolation)) lines.add("interpolation=" + interpolation);
+        if (!interpolation.equals("default")) lines.add("interpolation=" + interpolation);
         if (flag(output, "linearLight", false)) lines.add("linear-light");
         String background = Colors.canonical(text(output, "background", "transparent"));
         if (!background.equals(TRANSPARENT)) lines.add("background=" + background);
