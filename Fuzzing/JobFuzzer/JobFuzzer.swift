@@ -38,7 +38,8 @@ enum JobFuzzer {
                     boxes, of: PixelSize(width: side, height: 2 * side))
             }
             let faces = Dictionary(variants.map { ($0.page, boxes) }) { first, _ in first }
-            _ = try renderer.render(renderer.plan(renderer.identify(file), variants), assets: assets, faces: faces)
+            let plan = try renderer.plan(renderer.identify(file), variants, assets: assets)
+            _ = try renderer.render(plan, assets: assets, faces: faces)
         } catch let failure as JobError {
             // A font may be unknown, a part outside of the image, and no encoding small enough.
             let expected: [JobErrorCode] = [

@@ -35,7 +35,7 @@ public struct Renderer: Sendable {
     public func render(
         _ bytes: [UInt8], _ variants: [Variant], assets: [Source: [UInt8]] = [:], _ cancellation: Cancellation? = nil
     ) throws -> RenderResult {
-        try render(try plan(identify(bytes), variants), assets: assets, cancellation)
+        try render(try plan(identify(bytes), variants, assets: assets), assets: assets, cancellation)
     }
 
     /// Detects the format of the bytes by their beginning.
@@ -46,13 +46,16 @@ public struct Renderer: Sendable {
     /// Reads headers, plans, and checks limits on the calling thread. No pixel is decoded.
     ///
     /// - Parameters:
+    ///   - assets: The bytes of ``Variant/assets``. The plan does not include the cost of those that are missing.
     ///   - original: The original, if the file is an archive copy of it.
     ///   - archive: The archive copy to make instead of variants. Without one, the plan has no outputs.
     /// - Throws: ``JobError``, like rendering.
     public func plan(
-        _ file: EncodedImage, _ variants: [Variant], original: ArchivedOriginal? = nil, archive: ArchiveOptions? = nil
+        _ file: EncodedImage, _ variants: [Variant], assets: [Source: [UInt8]] = [:],
+        original: ArchivedOriginal? = nil, archive: ArchiveOptions? = nil
     ) throws(JobError) -> RenderPlan {
-        try RenderPlan(file, variants, original: original, archive: archive, within: limits, extensions)
+        try RenderPlan(
+            file, variants, assets: assets, original: original, archive: archive, within: limits, extensions)
     }
 
     /// Renders a plan on the calling thread.

@@ -121,6 +121,40 @@ import Vips
         #expect(marked[10, 3][2] > 200 && marked[10, 16][0] > 200)
     }
 
+    @Test func planCountsTheLargestDecodingAndEachDecodedImage() async throws {
+        let photo = try await Self.file(Bitmap([9, 9, 9], width: 20, height: 20))
+        let assets = [source: try await TestImages.noise(.tiff, width: 500, height: 400)]
+        func memory(opacities: [Double]) async throws -> Int {
+            var variant = filling(20, 20)
+            variant.processors = opacities.map { .watermark(Watermark(source: source, margin: 0, opacity: $0)) }
+            return try await onRenderThread { [variant] in
+                let renderer = Renderer()
+                return try renderer.plan(renderer.identify(photo), [variant], assets: assets).memory
+            }
+        }
+        let plain = try await memory(opacities: [])
+        let marked = try await memory(opacities: [1])
+        // libtiff decodes a whole image, and libvips holds a copy of it.
+        #expect(marked - plain >= 500 * 400 * 3 * 2)
+        // The image is decoded for two different watermarks, one after the other.
+        let twice = try await memory(opacities: [1, 0.5, 1])
+        #expect(twice == marked + 20 * 16 * 4)
+    }
+
+    @Test func imagesOfDifferentInterpolationsAreNotShared() async throws {
+        var picture = Bitmap([0, 0, 0], width: 2, height: 2)
+        picture[1, 0] = [255, 255, 255]
+        let files = [source: try await Self.file(picture)]
+        let processor = overlay()
+        let areEqual = try await onRenderThread {
+            let assets = ProcessingAssets(files, within: ImageLimits())
+            let size = PixelSize(width: 9, height: 9)
+            let nearest = try assets.picture(for: processor, on: size, .none).pixels()
+            return try assets.picture(for: processor, on: size, .medium).pixels() == nearest
+        }
+        #expect(!areEqual)
+    }
+
     @Test func failuresNameTheAsset() async throws {
         func failure(
             _ processor: Processor, _ assets: [Source: [UInt8]], _ limits: ImageLimits = ImageLimits()

@@ -93,20 +93,24 @@ import Vips
         let memory = MemoryBudget(limit: 100)
         var all = memory.share(100)
         let task = RenderTask(RenderTask.Input(source: [], variants: [], assets: [:], isolation: .whereNeeded))
-        let inFlight = ActiveRenders()
+        let (inFlight, mayEnter) = (ActiveRenders(), Latch())
         let entering = Task {
-            try await blocking {
-                let clock = RenderDeadline(task, .milliseconds(20), TimerThread(name: "test"), inFlight)
+            try await blocking { () throws -> ContinuousClock.Instant? in
+                let clock = RenderDeadline(task, .seconds(600), TimerThread(name: "test"), inFlight)
                 defer { clock.end() }
-                return try MemoryReservation(memory: memory, task: task, clock: clock).enter(1)
+                clock.start()
+                mayEnter.wait()
+                _ = try MemoryReservation(memory: memory, task: task, clock: clock).enter(1)
+                return inFlight.firstLimit
             }
         }
+        try await until("the deadline is set") { inFlight.firstLimit != nil }
+        mayEnter.open()
         try await until("the reservation waits") { memory.use.waiting == 1 }
-        // Much longer than its time limit.
-        try await Task.sleep(for: .milliseconds(200))
-        #expect(task.stopped == nil && inFlight.firstLimit == nil && all != nil)
+        #expect(inFlight.firstLimit == nil && all != nil)
         all = nil
-        _ = try await entering.value
+        let limit = try await entering.value
+        #expect(limit != nil)
     }
 }
 

@@ -47,6 +47,10 @@ import Vips
         }
         let large = try await TestImages.noise(.webp, width: 2500, height: 1500)
         #expect(try await usesChild(large, [filling(9, 9, as: .jpeg)]))
+        var marked = filling(9, 9, as: .jpeg)
+        marked.processors = [.watermark(Watermark(source: mark))]
+        #expect(try await usesChild(jpeg, [marked], assets: [mark: large]))
+        #expect(try await !usesChild(jpeg, [marked], assets: [mark: jpeg]))
         let heif = try await TestImages.noise(.heif)
         #expect(try await usesChild(heif, [filling(9, 9, as: .jpeg)]))
         #expect(try await usesChild(jpeg, [filling(9, 9, as: .jpeg)], assets: [mark: heif]))

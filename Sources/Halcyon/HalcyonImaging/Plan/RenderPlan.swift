@@ -17,17 +17,20 @@ public struct RenderPlan {
     /// cancellation before a whole image is done.
     public let unstoppable: Duration
 
-    /// The estimated maximum memory in bytes, for decoding, the pixels of the outputs, and encoders.
+    /// The estimated maximum memory in bytes, for decoding, the pixels of the outputs, the images that processors use,
+    /// and encoders.
     public let memory: Int
 
     /// True if it decodes more than one frame.
     public var isAnimated: Bool { decodings.contains { $0.load.frames > 1 } }
 
     /// Creates a plan.
-    /// - Throws: ``JobError`` if the file is not an image, an output is not possible, or a limit is exceeded.
+    /// - Parameter assets: The bytes of ``Variant/assets``. Those that are missing are not counted.
+    /// - Throws: ``JobError`` if a file is not an image, an output is not possible, or a limit is exceeded.
     init(
-        _ file: EncodedImage, _ variants: [Variant], original: ArchivedOriginal? = nil, archive: ArchiveOptions? = nil,
-        within limits: ImageLimits, _ extensions: Extensions
+        _ file: EncodedImage, _ variants: [Variant], assets: [Source: [UInt8]] = [:],
+        original: ArchivedOriginal? = nil, archive: ArchiveOptions? = nil, within limits: ImageLimits,
+        _ extensions: Extensions
     ) throws(JobError) {
         // A variant that does not tolerate truncation fails the others.
         let toleratesCut = variants.allSatisfy {
@@ -40,6 +43,7 @@ public struct RenderPlan {
         var sources: [SourceImage] = []
         var outputs: [OutputPlan] = []
         var sizes: [OutputSizes] = []
+        var assetCosts = AssetCosts()
         var longest = 0.0
         for (index, variant) in variants.enumerated() {
             do throws(JobError) {
@@ -57,6 +61,7 @@ public struct RenderPlan {
                 sizes.append(
                     variant.needsPixels
                         ? try limits.admit(output, extensions) : OutputSizes(last: canvas, largest: canvas))
+                if variant.needsPixels { try assetCosts.add(output, assets, within: limits, extensions) }
                 if variant.info == nil {
                     longest = max(longest, output.unstoppableMilliseconds(for: sizes[index].last))
                 }
@@ -82,11 +87,15 @@ public struct RenderPlan {
             decodings.append((load, indices))
         }
         let encoding = outputs.indices.map { outputs[$0].encoderBytes(for: sizes[$0].last) }.max() ?? 0
-        memory = (decodings.map(\.load.estimatedBytes).max() ?? 0) + encoding
+        // Images of processors are decoded, and their decoders end, before the output is encoded.
+        memory =
+            (decodings.map(\.load.estimatedBytes).max() ?? 0) + assetCosts.retainedBytes
+            + max(encoding, assetCosts.decodingBytes)
         try limits.admit(memory: memory)
         self.decodings = decodings
         self.outputs = outputs
         self.sources = sources
+        longest = max(longest, assetCosts.unstoppableMilliseconds)
         unstoppable = longest.isFinite ? .seconds(longest / 1000) : .seconds(3600)
     }
 }

@@ -107,6 +107,94 @@ struct OutputSizes: Hashable {
     var largest: PixelSize
 }
 
+/// The use of an image by a processor.
+struct AssetRequest: Hashable {
+    let source: Source
+    let processor: Processor
+    /// The size of the image that is processed.
+    let size: PixelSize
+    let quality: InterpolationQuality
+
+    /// Creates a request. Returns nil for a processor that uses no image.
+    init?(_ processor: Processor, on size: PixelSize, _ quality: InterpolationQuality) {
+        guard let source = processor.asset else { return nil }
+        (self.source, self.processor, self.size, self.quality) = (source, processor, size, quality)
+    }
+
+    /// Returns an error that begins with the processor's name and the source.
+    func naming(_ failure: JobError) -> JobError { failure.within("\(processor.name): \(source.shownText)") }
+}
+
+/// The plan of an image that a processor uses, based on its header. No pixel is decoded.
+struct AssetPlan {
+    let source: SourceImage
+    let output: OutputPlan
+    let load: LoadPlan
+
+    /// - Throws: ``JobError`` if the file is not an image or a limit is exceeded.
+    init(_ request: AssetRequest, _ file: [UInt8], within limits: ImageLimits) throws(JobError) {
+        source = try SourceImage(EncodedImage(identifying: file))
+        let display = request.processor.display(of: source.size, on: request.size)
+        let variant = Variant(
+            sizing: Sizing(goal: .display(display)), interpolationQuality: request.quality,
+            output: OutputOptions(format: .png))
+        output = try OutputPlan(variant, of: source, Extensions())
+        let sizes = try limits.admit(output, Extensions())
+        load = LoadPlan(LoadPlan.Reduction(for: output, of: source), [output], [sizes], of: source)
+        try limits.admit(source, load)
+    }
+
+    /// The size of the image before it is turned upright.
+    var target: PixelSize { source.orientation.upright(output.geometry.destRect.size) }
+}
+
+/// The estimated cost of the images that the processors of a rendering use, based on their headers.
+struct AssetCosts {
+    /// The memory for decoding the image that needs the most, in bytes.
+    private(set) var decodingBytes = 0
+    /// The memory of all images after decoding, in bytes. They are retained until the rendering ends.
+    private(set) var retainedBytes = 0
+    /// The maximum CPU time in milliseconds for which decoding an image continues after cancellation.
+    private(set) var unstoppableMilliseconds = 0.0
+    private var requests: Set<AssetRequest> = []
+
+    /// Adds the images that an output uses, each once. Those without a file are skipped.
+    ///
+    /// - Throws: ``JobError``, which names the processor and the image.
+    mutating func add(
+        _ output: OutputPlan, _ files: [Source: [UInt8]], within limits: ImageLimits, _ extensions: Extensions
+    ) throws(JobError) {
+        for request in try output.assetRequests(extensions) where requests.insert(request).inserted {
+            guard let file = files[request.source] else { continue }
+            do throws(JobError) {
+                let plan = try AssetPlan(request, file, within: limits)
+                decodingBytes = max(decodingBytes, plan.load.estimatedBytes)
+                retainedBytes += plan.target.pixels * 4
+                unstoppableMilliseconds = max(unstoppableMilliseconds, plan.source.unstoppableMilliseconds)
+            } catch {
+                throw request.naming(error)
+            }
+        }
+    }
+}
+
+extension OutputPlan {
+    /// Returns the images that the processors use, in their order. The sizes do not consider ``Sizing/trim``.
+    fileprivate func assetRequests(_ extensions: Extensions) throws(JobError) -> [AssetRequest] {
+        var requests: [AssetRequest] = []
+        for (processors, start) in [(variant.before, sourceSize), (variant.processors, geometry.outputSize)] {
+            var size = start
+            for processor in processors {
+                if let request = AssetRequest(processor, on: size, variant.interpolationQuality) {
+                    requests.append(request)
+                }
+                size = try extensions.size(of: size, after: processor)
+            }
+        }
+        return requests
+    }
+}
+
 /// The images that the processors of a rendering use in addition to the source, decoded on demand.
 ///
 /// Confined to the rendering that created it, as are its images.
@@ -115,12 +203,7 @@ final class ProcessingAssets {
     private let limits: ImageLimits
     private let cancellation: Cancellation?
     /// The decoded images. Each frame of an animation requests the same image.
-    private var decoded: [Request: Image] = [:]
-
-    private struct Request: Hashable {
-        let processor: Processor
-        let size: PixelSize
-    }
+    private var decoded: [AssetRequest: Image] = [:]
 
     /// - Parameters:
     ///   - files: The bytes of the sources.
@@ -139,39 +222,29 @@ final class ProcessingAssets {
     func picture(
         for processor: Processor, on size: PixelSize, _ quality: InterpolationQuality
     ) throws -> Image {
-        guard let source = processor.asset else {
+        guard let request = AssetRequest(processor, on: size, quality) else {
             throw JobError(.internal, "\(processor.name): the processor has no image")
         }
-        let request = Request(processor: processor, size: size)
         if let picture = decoded[request] { return picture }
         do {
-            guard let file = files[source] else { throw JobError(.internal, "the image has not been loaded") }
-            let picture = try decode(file, for: processor, on: size, quality)
+            guard let file = files[request.source] else {
+                throw JobError(.internal, "the image has not been loaded")
+            }
+            let picture = try decode(AssetPlan(request, file, within: limits))
             decoded[request] = picture
             return picture
         } catch let error as VipsError {
             if error.code == .cancelled { throw CancellationError() }
-            throw JobError(.corruptImage, "\(error)", cause: error).within("\(processor.name): \(source.shownText)")
+            throw request.naming(JobError(.corruptImage, "\(error)", cause: error))
         } catch let failure as JobError {
-            throw failure.within("\(processor.name): \(source.shownText)")
+            throw request.naming(failure)
         }
     }
 
     /// Runs the steps of a job's source, up to its upright pixels.
-    private func decode(
-        _ file: [UInt8], for processor: Processor, on size: PixelSize, _ quality: InterpolationQuality
-    ) throws -> Image {
-        let source = try SourceImage(EncodedImage(identifying: file))
-        let display = processor.display(of: source.size, on: size)
-        let variant = Variant(
-            sizing: Sizing(goal: .display(display)), interpolationQuality: quality,
-            output: OutputOptions(format: .png))
-        let output = try OutputPlan(variant, of: source, Extensions())
-        let sizes = try limits.admit(output, Extensions())
-        let load = LoadPlan(LoadPlan.Reduction(for: output, of: source), [output], [sizes], of: source)
-        try limits.admit(source, load)
-        let target = source.orientation.upright(output.geometry.destRect.size)
-        return try DecodedImage(source, load, cancellation).sized(0, output.part, to: target, for: output)
+    private func decode(_ plan: AssetPlan) throws(VipsError) -> Image {
+        let (source, output) = (plan.source, plan.output)
+        return try DecodedImage(source, plan.load, cancellation).sized(0, output.part, to: plan.target, for: output)
             .inSRGB(keepingProfile: false).turned(source.orientation)
             .inMemory(cancellation)
     }

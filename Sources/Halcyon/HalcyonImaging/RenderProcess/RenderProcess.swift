@@ -228,7 +228,7 @@ public enum RenderProcessProgram {
     ) throws -> RenderReply.RenderResponse {
         let (result, peak) = peakPrivateBytes { () -> Result<RenderReply.RenderResponse, any Error> in
             Result {
-                let (renderer, plan) = try request.plan(bodies[0], extensions)
+                let (renderer, plan) = try request.plan(bodies, extensions)
                 guard plan.memory <= request.memory else { return .needs(memory: plan.memory) }
                 return .rendered(try renderer.render(plan, assets: request.assets(bodies), faces: request.faces))
             }

@@ -33,15 +33,17 @@ struct RenderRequest: Codable {
     }
 
     /// Reads the headers and plans the rendering on the calling thread.
+    /// - Parameter bodies: The bytes of the source and of the assets.
     /// - Throws: ``JobError`` if the source cannot be rendered.
-    func plan(_ source: [UInt8], _ extensions: Extensions) throws(JobError) -> (Renderer, RenderPlan) {
+    func plan(_ bodies: [[UInt8]], _ extensions: Extensions) throws(JobError) -> (Renderer, RenderPlan) {
         let formats = Set(formats.compactMap(Format.init(rawValue:)))
         if VipsLibrary.allowed != formats { VipsLibrary.allow(formats) }
         if let fonts { Fonts.use(folder: fonts) }
         let renderer = Renderer(limits: limits, extensions: extensions)
         return (
             renderer,
-            try renderer.plan(renderer.identify(source), variants, original: original, archive: archive)
+            try renderer.plan(
+                renderer.identify(bodies[0]), variants, assets: assets(bodies), original: original, archive: archive)
         )
     }
 

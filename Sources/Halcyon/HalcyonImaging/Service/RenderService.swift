@@ -229,10 +229,14 @@ public struct RenderService: Sendable {
         if let children, order.isolation != .whereNeeded { return try renderInChild(children) }
         let file = try renderer.identify(order.source)
         if let children, Codecs.isApart(file.format) { return try renderInChild(children) }
-        let plan = try renderer.plan(file, order.variants, original: order.original, archive: order.archive)
+        let isApart = children != nil && Codecs.areApart(order, of: file.format)
+        // The headers of assets that require an isolated codec are not parsed in this process either. The child process
+        // asks for the memory that assets need.
+        let plan = try renderer.plan(
+            file, order.variants, assets: isApart ? [:] : order.assets, original: order.original,
+            archive: order.archive)
         if let children,
-            Codecs.areApart(order, of: file.format) || plan.unstoppable > Self.uninterruptibleLimit || plan.isAnimated
-                || plan.memory > Self.memoryHere
+            isApart || plan.unstoppable > Self.uninterruptibleLimit || plan.isAnimated || plan.memory > Self.memoryHere
         {
             return try renderInChild(children, taking: plan.memory)
         }
