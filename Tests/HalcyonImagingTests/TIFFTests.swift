@@ -4,6 +4,7 @@ import Testing
 import Vips
 
 @testable import HalcyonImaging
+@testable import MalformedImages
 
 /// TIFFs as cameras, scanners and instruments write them, according to TIFF 6.0.
 @Suite(.limitedParallelism) struct TIFFTests {
@@ -132,5 +133,10 @@ import Vips
         }
         let pixels = try await renderedPixels(source, filling(8, 8))
         #expect(pixels[4, 4].prefix(3) == [200, 100, 50])
+    }
+
+    @Test(arguments: [8, Int.max]) func ignoresValuesBeyondTheEndOfTheFile(_ count: Int) throws {
+        let file = try EncodedImage(TIFFFile.bigTIFF((258, TIFFFile.short, count, .max)))
+        #expect(file.unsupportedFeature == nil)
     }
 }

@@ -33,6 +33,15 @@ enum TIFFFile {
         return file(kept + changed, pixels: min(width * height, 1 << 20), next: next)
     }
 
+    /// A BigTIFF with a directory of one entry, and without pixels.
+    static func bigTIFF(_ entry: Entry) -> [UInt8] {
+        let parts: [[UInt8]] = [
+            text("II+\0"), little(8, 2), zeros(2), little(16, 8), little(1, 8), little(entry.tag, 2),
+            little(entry.type, 2), little(entry.count, 8), little(entry.value, 8),
+        ]
+        return Array(parts.joined())
+    }
+
     /// 60×40 pixels of one 32-bit float in the corner of a tile, which decoders decompress as a whole.
     private static func bigTile(_ side: Int) -> [UInt8] {
         let tile = Zlib.bomb(side * side * 4)
@@ -91,6 +100,8 @@ enum TIFFFile {
             .renders("TIFF of orientation 9", picture(60, 40, (274, short, 1, 9))),
             .renders("TIFF of orientation 0", picture(60, 40, (274, short, 1, 0))),
             .fails("BigTIFF truncated after its header", text("II+\0") + little(8, 2) + zeros(2) + little(16, 8)),
+            .fails("BigTIFF with 2⁶³ − 1 values in a field", bigTIFF((258, short, .max, 0))),
+            .fails("BigTIFF with values at the position 2⁶³ − 1", bigTIFF((258, short, 8, .max))),
         ]
     }
 }

@@ -72,4 +72,10 @@ import Testing
         }
         #expect(error?.code == .failed)
     }
+
+    @Test(arguments: [UInt8(0), 3]) func rejectsAWebPThatDeclaresLessThanItsHeader(_ length: UInt8) {
+        let size: [UInt8] = [length, 0, 0, 0]
+        let file = Array("RIFF".utf8) + size + Array("WEBP".utf8)
+        #expect(WebPChunks.pixels(of: file, keepingProfile: true) == nil)
+    }
 }

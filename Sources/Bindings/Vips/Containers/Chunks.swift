@@ -82,9 +82,12 @@ enum WebPChunks {
     }
 
     /// The file with only the chunks that its pixels need, and its color profile if `keepingProfile` is true. Other
-    /// chunks and trailing bytes are removed. nil for a file that is shorter than its declared length.
+    /// chunks and trailing bytes are removed. nil for a file that is shorter than its declared length, or if that is
+    /// shorter than the header.
     static func pixels(of file: [UInt8], keepingProfile: Bool) -> [UInt8]? {
-        guard isWebP(file), case let end = 8 + number(in: file, at: 4), end <= file.count else { return nil }
+        guard isWebP(file), case let end = 8 + number(in: file, at: 4), (12...file.count).contains(end) else {
+            return nil
+        }
         return copy(file[..<end]) { tag in
             ["VP8X", "VP8 ", "VP8L", "ALPH", "ANIM", "ANMF"].contains(tag) || (keepingProfile && tag == "ICCP")
         }

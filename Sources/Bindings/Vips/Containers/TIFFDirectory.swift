@@ -34,11 +34,11 @@ struct TIFFDirectory {
             // Integers of 16 and 32 bits. Fields of other types do not describe pixels.
             guard let tag = Tag(rawValue: name), type == 3 || type == 4 else { continue }
             let size = type == 3 ? 2 : 4
-            let values = min(count, 16)
-            guard let position = count * size <= wide ? entry + 4 + wide : number(entry + 4 + wide, wide) else {
-                continue
-            }
-            fields[tag] = (0..<values).compactMap { number(position + $0 * size, size) }
+            // The values themselves if they fit into the entry, otherwise their position, which may be any number.
+            guard let position = count <= wide / size ? entry + 4 + wide : number(entry + 4 + wide, wide),
+                position < file.count
+            else { continue }
+            fields[tag] = (0..<min(count, 16)).compactMap { number(position + $0 * size, size) }
         }
     }
 
