@@ -34,6 +34,18 @@ import Testing
         #expect(throws: InvalidJobError.self) { try JobDecoder().read([0, 0xff, 0xfe, 0x80], defaultID: "0") }
     }
 
+    @Test(arguments: [
+        #"{"source":"http://h/a","tenant":"acme"}"#, #"{"\u0074enant":"acme","source":"http://h/a"}"#,
+        #"{"source":"http://h/a","\u0074\u0065\u006e\u0061\u006e\u0074":"acme"}"#,
+        #"{"source":"http://h/a","tenan\u0074":"\u0061cme"}"#,
+    ])
+    func findsTheTenantWhateverTheSpellingOfItsName(message: String) throws {
+        let bytes = Array(message.utf8)
+        #expect(JobDecoder().tenant(of: bytes) == "acme")
+        let job = try JobDecoder().read(bytes, defaultID: "0").job
+        #expect(job.tenant == "acme")
+    }
+
     @Test func limitsMessageSize() throws {
         let two = #"{"id":"a","source":"http://h/a","metadata":"\#(String(repeating: "x", count: 2 << 20))"}"#
         let rejected = try #require(rejection(message: two))

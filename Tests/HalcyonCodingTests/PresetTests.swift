@@ -57,6 +57,10 @@ import Testing
         #expect(try isJob(#"{"source":"initials:A","preset":"free","tenant":"b"}"#, of: "b"))
         #expect(try !isJob(#"{"source":"initials:A","preset":"free"}"#, of: "b"))
         #expect(try isJob(#"{"source":7,"preset":"free","tenant":"b"}"#, of: "b"))
+        for name in ["preset", #"\u0070reset"#] {
+            let message = #"{"source":"initials:A","\#(name)":"card"}"#
+            #expect(reader.tenant(of: Array(message.utf8)) == "a")
+        }
     }
 
     @Test func expandsToTheFieldsOfItsTemplate() throws {

@@ -118,8 +118,9 @@ public struct JobDecoder: Sendable {
     /// Returns the tenant of a job message, or of its preset, without decoding the job; nil if it has none or the
     /// message is invalid.
     public func tenant(of bytes: [UInt8]) -> String? {
-        // Most messages without a tenant are not parsed.
-        guard bytes.contains(text: "tenant\"") || bytes.contains(text: "preset\""), bytes.count <= maximumBytes,
+        // Most messages without a tenant are not parsed. A name that is spelled otherwise contains an escape.
+        guard bytes.contains(text: "tenant\"") || bytes.contains(text: "preset\"") || bytes.contains(text: "\\u"),
+            bytes.count <= maximumBytes,
             // Invalid messages and fields fail when the job is decoded.
             let root = try? JSON.parse(bytes, maximumSize: maximumBytes)
         else { return nil }
