@@ -35,7 +35,13 @@ import Testing
             // The first of several is used.
             (["Cache-Control": "max-age=60", "Age": "20, 0"], 40),
             (["Cache-Control": "max-age=60", "Age": "20", "Age": "0"], 40),
+            (["Cache-Control": "max-age=60", "Age": "\t20 ,0"], 40),
+            // A malformed age is ignored.
             (["Cache-Control": "max-age=60", "Age": "rubbish"], 60),
+            (["Cache-Control": "max-age=60", "Age": "inf"], 60),
+            (["Cache-Control": "max-age=60", "Age": "1e999"], 60),
+            (["Cache-Control": "max-age=60", "Age": "1.5"], 60),
+            (["Cache-Control": "max-age=60", "Age": ""], 60),
             (["Cache-Control": "max-age=60", "Date": "rubbish"], 60),
             // A clock that is ahead does not reduce the age.
             (["Cache-Control": "max-age=60", "Date": "Sun, 06 Nov 1994 09:49:37 GMT"], 60),
@@ -54,6 +60,12 @@ import Testing
     ])
     func isStaleImmediately(_ headers: HTTPFields) {
         #expect(Self.freshness(headers) == .stale(whileRevalidating: false, onError: false))
+    }
+
+    @Test func capsAgeAt2147483648Seconds() {
+        let digits = String(repeating: "9", count: 400)
+        let age = Self.response(["Cache-Control": "max-age=60", "Age": digits]).initialAge
+        #expect(age == 2_147_483_648)
     }
 
     @Test func responseDelayCountsAsAge() {

@@ -41,10 +41,17 @@ import Testing
         #expect(try await failure(status, headers).retryAfter == seconds)
     }
 
+    /// RFC 9111, section 1.2.2.
+    @Test(arguments: [String(repeating: "9", count: 400), "Fri, 31 Dec 9999 23:59:59 GMT"])
+    func capsDelaysAt2147483648Seconds(value: String) async throws {
+        let found = try await failure("503 Service Unavailable", ["Retry-After: \(value)"])
+        #expect(found.retryAfter == 2_147_483_648)
+    }
+
     @Test func convertsDatesToDelays() async throws {
         let found = try await failure(
-            "503 Service Unavailable", ["Retry-After: Fri, 01 Jan 2100 00:00:00 GMT"])
-        let expected = 4_102_444_800 - Double(time(nil))
+            "503 Service Unavailable", ["Retry-After: Thu, 01 Jan 2060 00:00:00 GMT"])
+        let expected = 2_840_140_800 - Double(time(nil))
         #expect(abs((found.retryAfter ?? 0) - expected) < 60)
     }
 }

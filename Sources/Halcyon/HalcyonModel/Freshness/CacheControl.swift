@@ -38,9 +38,6 @@ struct CacheControl: Equatable {
     /// section 4.2.4).
     var forbidsStaleUse: Bool { mustRevalidate || noCache || sharedMaxAge != .absent }
 
-    /// The largest number of seconds; larger values count as infinite (RFC 9111, section 1.2.2).
-    static let greatestSeconds = 1 << 31
-
     /// Parses the value of the field. Several fields are joined by commas.
     init(_ field: String) {
         for directive in Self.directives(of: field.utf8) {
@@ -60,12 +57,7 @@ struct CacheControl: Equatable {
     }
 
     private static func seconds(_ value: [UInt8]?) -> MaxAge {
-        guard let value, !value.isEmpty else { return .invalid }
-        var seconds = 0
-        for byte in value {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return .invalid }
-            seconds = min(seconds * 10 + Int(byte - UInt8(ascii: "0")), greatestSeconds)
-        }
+        guard let value, let seconds = DeltaSeconds.parse(value) else { return .invalid }
         return .seconds(seconds)
     }
 
@@ -107,5 +99,23 @@ struct CacheControl: Equatable {
         func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
         let tail = bytes.drop(while: isSpace)
         return Array(tail.prefix((tail.lastIndex { !isSpace($0) } ?? tail.startIndex - 1) - tail.startIndex + 1))
+    }
+}
+
+/// A whole number of seconds in a header field (`delta-seconds`; RFC 9111, section 1.2.2).
+enum DeltaSeconds {
+    /// The largest number of seconds. Larger values count as this one.
+    static let greatest = 1 << 31
+
+    /// Parses decimal digits.
+    /// - Parameter text: The value without white space.
+    /// - Returns: The seconds, at most ``greatest``; nil if the text is empty or contains anything but digits.
+    static func parse(_ text: some Sequence<UInt8>) -> Int? {
+        var seconds: Int?
+        for byte in text {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+            seconds = min((seconds ?? 0) * 10 + Int(byte - UInt8(ascii: "0")), greatest)
+        }
+        return seconds
     }
 }

@@ -84,17 +84,16 @@ public enum HTTPDate {
 
 /// The response header field `Retry-After` (RFC 9110, section 10.2.3).
 public enum RetryAfter {
-    /// Returns the delay in seconds: the number in the field, or the difference between its date and the date of the
-    /// response; nil if the field is malformed.
+    /// Returns the delay in seconds, from 0 to 2^31: the number in the field, or the difference between its date and
+    /// the date of the response; nil if the field is malformed.
     /// - Parameters:
     ///   - text: The value of the field.
     ///   - date: The field `Date` of the same response; nil to use `now`.
     ///   - now: The current time in seconds since 1970.
     public static func seconds(of text: String, date: String?, now: Double) -> Double? {
-        if !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-            return Double(text)
-        }
+        if let seconds = DeltaSeconds.parse(text.utf8) { return Double(seconds) }
         guard let moment = HTTPDate.seconds(of: text, now: now) else { return nil }
-        return max(0, moment - (date.flatMap { HTTPDate.seconds(of: $0, now: now) } ?? now))
+        let delay = moment - (date.flatMap { HTTPDate.seconds(of: $0, now: now) } ?? now)
+        return min(max(0, delay), Double(DeltaSeconds.greatest))
     }
 }

@@ -31,7 +31,7 @@ public enum ResultTTL: Hashable, Sendable {
     ///   - completedAt: The time when the fetch was completed, in seconds since 1970.
     public init(maxAge: Double, headers: HTTPFields, completedAt: Double) {
         if maxAge > 0 {
-            self = .seconds(min(maxAge, Double(CacheControl.greatestSeconds)))
+            self = .seconds(min(maxAge, Double(DeltaSeconds.greatest)))
         } else if maxAge < 0 {
             self = .notStored
         } else {
@@ -89,7 +89,7 @@ public enum ResultTTLPolicy: Hashable, Sendable {
     ///   no expiration (RFC 9111, section 1.2.2).
     public init(maxAge: Double) {
         if maxAge > 0 {
-            let seconds = min(maxAge, Double(CacheControl.greatestSeconds))
+            let seconds = min(maxAge, Double(DeltaSeconds.greatest))
             self = .own(seconds: max(CanonicalNumber.rounded(seconds), 0.000_001))
         } else {
             self = maxAge < 0 ? .never : .response

@@ -36,15 +36,10 @@ public struct StoredResponse: Hashable, Codable, Sendable {
         let date = headers.first("Date").flatMap { HTTPDate.seconds(of: $0, now: receivedAt) } ?? receivedAt
         self.headers["Date"] = HTTPDate.text(of: date)
         let apparentAge = max(0, receivedAt - date)
-        let age = Self.seconds(ofAge: headers.first("Age"))
+        // The first of several values is used, and a malformed one is ignored (RFC 9111, section 5.1).
+        let age = headers.list("Age").first.flatMap { DeltaSeconds.parse($0.utf8) } ?? 0
         let responseDelay = max(0, receivedAt - requestedAt)
-        initialAge = max(apparentAge, age + responseDelay)
-    }
-
-    /// Parses the field Age; the first of several values is used (RFC 9111, section 5.1).
-    private static func seconds(ofAge text: String?) -> Double {
-        let first = text?.split(separator: ",", maxSplits: 1).first.map { $0.filter { $0 != " " && $0 != "\t" } }
-        return max(0, first.flatMap { Double($0) } ?? 0)
+        initialAge = max(apparentAge, Double(age) + responseDelay)
     }
 
     /// Restores a response from its stored parts.

@@ -153,10 +153,13 @@ public struct S3ObjectPage: Sendable {
     public let objects: [Object]
     /// True if more objects follow.
     public let isTruncated: Bool
+    /// The token with which a truncated list continues, also after a page without objects; nil if the store sent none.
+    public let continuation: String?
 
     /// Creates a page from all values.
-    public init(_ objects: [Object], isTruncated: Bool) {
+    public init(_ objects: [Object], isTruncated: Bool, continuation: String? = nil) {
         self.objects = objects
         self.isTruncated = isTruncated
+        self.continuation = continuation
     }
 }
