@@ -16,7 +16,8 @@ while answer=$(request "$gateway$status?wait=25") && state=$(printf %s "$answer"
     esac
     sleep 0.25
 done
-# If the image is not stored, the event contains it. Otherwise it is read with its key.
+# If the image is not stored, the event contains it. Otherwise it is read with its key. curl follows a redirect to the
+# result store without HALCYON_KEY.
 key=$(printf %s "$answer" | python3 -c '
 import base64, json, sys, urllib.parse
 variant = json.load(sys.stdin)["event"]["data"]["variants"][0]
@@ -24,5 +25,5 @@ if "data" in variant:
     open(sys.argv[1], "wb").write(base64.b64decode(variant["data"]))
 else:
     print(urllib.parse.quote(variant["key"], safe=""))' "$file")
-[ -z "$key" ] || request -o "$file" "$gateway/v1/images/$key"
+[ -z "$key" ] || request --location -o "$file" "$gateway/v1/images/$key"
 echo "$state"

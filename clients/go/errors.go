@@ -63,6 +63,7 @@ const (
 	KindNotAcceptable        ProblemKind = "not-acceptable"
 	KindConflict             ProblemKind = "conflict"
 	KindGone                 ProblemKind = "gone"
+	KindPreconditionFailed   ProblemKind = "precondition-failed"
 	KindTooLarge             ProblemKind = "too-large"
 	KindUnsupportedMediaType ProblemKind = "unsupported-media-type"
 	KindRangeNotSatisfiable  ProblemKind = "range-not-satisfiable"
@@ -83,6 +84,8 @@ var (
 	ErrTooLarge = errors.New("response exceeds the size limit of the client")
 	// ErrInvalidResponse reports a response that this version does not understand.
 	ErrInvalidResponse = errors.New("invalid response")
+	// ErrNotDelivered reports that an image was uploaded to a URL that only the submitter of the job knows.
+	ErrNotDelivered = errors.New("image is not delivered to the client")
 	// ErrJobCancelled reports that a job was cancelled before it ended.
 	ErrJobCancelled = errors.New("job was cancelled")
 	// ErrJobSuperseded reports that a job was superseded by one of a higher generation for the same slot.

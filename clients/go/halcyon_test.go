@@ -205,6 +205,59 @@ func TestRedirectsToTheStoreAreFollowedWithoutTheKey(t *testing.T) {
 	}
 }
 
+func TestImageUploadsAndLoadsTheImageFromThere(t *testing.T) {
+	var submitted []string
+	problem := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(404)
+		io.WriteString(w, `{"type": "/problems/not-found"}`)
+	}
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/image" {
+			problem(w, r)
+			return
+		}
+		io.WriteString(w, "image")
+	}))
+	defer target.Close()
+	uploaded := target.URL + "/image"
+	client := gateway(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == "POST":
+			body, _ := io.ReadAll(r.Body)
+			submitted = append(submitted, string(body))
+			w.WriteHeader(202)
+			io.WriteString(w, `{"id": "a"}`)
+		case strings.HasPrefix(r.URL.Path, "/v1/jobs/"):
+			fmt.Fprintf(w, `{"id": "a", "state": "ready", "event": {"type": "halcyon.image.ready", "id": "e",
+				"time": "2026-11-21T10:31:07.312Z", "data": {"job": {"id": "a"}, "timings": {}, "variants": [
+				{"key": "halcyon:{00}:01", "format": "png", "put": %q}]}}}`, uploaded)
+		default:
+			problem(w, r)
+		}
+	})
+	job := Job{ID: "a", Source: "initials:A", Delivery: DeliverPut(uploaded)}
+	image, err := client.Image(context.Background(), job)
+	if err != nil || string(image.Data) != "image" {
+		t.Error(image, err)
+	}
+	job.Delivery = DeliverInline
+	if images, err := client.Images(context.Background(), job); err != nil || len(images) != 1 {
+		t.Error(images, err)
+	}
+	if len(submitted) != 2 || !strings.Contains(submitted[0], `"delivery":{"put":"`+uploaded+`"}`) ||
+		!strings.Contains(submitted[1], `"delivery":"reference"`) {
+		t.Error(submitted)
+	}
+	uploaded = target.URL + "/gone"
+	if _, err := client.Image(context.Background(), job); !errors.Is(err, KindNotFound) {
+		t.Error(err)
+	}
+	uploaded = target.URL
+	if _, err := client.Image(context.Background(), job); !errors.Is(err, ErrNotDelivered) {
+		t.Error(err)
+	}
+}
+
 func TestStreamsResumeAfterTheLastCompleteEvent(t *testing.T) {
 	event := func(id int) string {
 		return fmt.Sprintf("id: %d\r\ndata: {\"id\": \"e%d\", \"type\": \"halcyon.image.started\",\n"+

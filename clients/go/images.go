@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // Image is an image that a job has made.
@@ -45,9 +46,11 @@ func (c *Client) Images(ctx context.Context, job Job) ([]*Image, error) {
 	return images, nil
 }
 
-// ready waits for a job whose images can be loaded by key; they need not be in the event too.
+// ready waits for a job whose images can be loaded: stored images need not be in the event too.
 func (c *Client) ready(ctx context.Context, job Job) (*Ready, error) {
-	job.Delivery = ""
+	if job.Delivery == DeliverInline {
+		job.Delivery = DeliverReference
+	}
 	return c.SubmitAndWait(ctx, job)
 }
 
@@ -62,20 +65,31 @@ func (c *Client) load(ctx context.Context, ready *Ready, index int) (*Image, err
 
 // ImageData returns the file of an output of a ready event, however it was delivered: from the event, by its key from the
 // gateway, or else from its public URL or the address of its upload. A file that is neither stored nor small enough for an
-// event can be loaded once. The key needs the scope "read".
+// event can be loaded once. The error is [ErrNotDelivered] if only the submitter knows the address. The key needs the
+// scope "read".
 func (c *Client) ImageData(ctx context.Context, variant Variant) ([]byte, error) {
 	if variant.Data != nil {
 		return variant.Data, nil
 	}
 	data, err := c.StoredImage(ctx, variant.Key)
-	for _, address := range []string{variant.URL, variant.Put} {
-		if address != "" && errors.Is(err, KindNotFound) {
-			if file, failure := c.Download(ctx, address); failure == nil {
-				return file, nil
-			}
-		}
+	if !errors.Is(err, KindNotFound) {
+		return data, err
 	}
-	return data, err
+	for _, address := range []string{variant.URL, variant.Put} {
+		if address == "" {
+			continue
+		}
+		if location, invalid := url.Parse(address); invalid == nil && strings.Trim(location.Path, "/") == "" {
+			return nil, fmt.Errorf("%w: it was uploaded to a URL of %s", ErrNotDelivered, address)
+		}
+		file, failure := c.Download(ctx, address)
+		var problem *ProblemError
+		if !errors.As(failure, &problem) {
+			return file, failure
+		}
+		err = failure
+	}
+	return nil, err
 }
 
 // StoredImage returns the file of a stored result. The error is of [KindNotFound] if there is none (any more). The key

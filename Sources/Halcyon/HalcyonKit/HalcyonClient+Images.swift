@@ -13,7 +13,7 @@ public struct ImageResponse: Sendable, Equatable {
 extension HalcyonClient {
     /// Submits a job, waits for its end and loads its first image. The job is cancelled when the task is cancelled.
     /// The key needs the scopes `submit` and `read`.
-    /// - Throws: `HalcyonError`; `CancellationError`.
+    /// - Throws: `HalcyonError`, with the cases of ``imageData(for:)``; `CancellationError`.
     public func image(for job: ImageJob) async throws -> ImageResponse {
         let ready = try await end(of: job)
         guard let variant = ready.variants.first else { throw HalcyonError.invalidResponse("no image is ready") }
@@ -168,23 +168,39 @@ extension HalcyonClient {
     /// Loads the file of a stored result. The key needs the scope `read`.
     /// - Throws: `HalcyonError`, of the kind `notFound` if there is no such result (any more); `CancellationError`.
     public func imageData(forKey key: String) async throws -> Data {
-        try await transport.send(Request(path: ["images", key]), limit: configuration.maximumImageBytes)
+        // The gateway may redirect to the result store (gateway.redirectsToStore).
+        let request = Request(path: ["images", key], followsRedirect: true)
+        return try await transport.send(request, limit: configuration.maximumImageBytes)
     }
 
-    /// Loads the file of an output of a `ready` event: from the event itself, or else from the gateway.
+    /// Loads the file of an output of a `ready` event, however it was delivered: from the event itself, from the
+    /// gateway, or else from its public URL or the address of its upload.
     ///
     /// A file that is neither stored nor small enough for the event can be loaded once. The key needs the scope `read`.
-    /// - Throws: `HalcyonError`, of the kind `notFound` if there is no such result (any more); `CancellationError`.
+    /// - Throws: `HalcyonError`: a problem, of the kind `notFound` if the gateway has no such result (any more), and
+    ///   `notDelivered` if only the submitter knows the address of the upload; `CancellationError`.
     public func imageData(for variant: ImageEvent.Variant) async throws -> Data {
         if let data = variant.data { return data }
-        return try await imageData(forKey: variant.key)
+        var missing: HalcyonError
+        do {
+            return try await imageData(forKey: variant.key)
+        } catch HalcyonError.problem(let problem) where problem.status == 404 { missing = .problem(problem) }
+        for address in [variant.url, variant.put].compactMap({ $0 }) {
+            guard let url = URL(string: address), !["", "/"].contains(url.path) else {
+                throw HalcyonError.notDelivered(address: address)
+            }
+            do {
+                return try await transport.send(Request(address: url), limit: configuration.maximumImageBytes)
+            } catch HalcyonError.problem(let problem) { missing = .problem(problem) }
+        }
+        throw missing
     }
 
     /// Submits a job and waits for its end. The job is cancelled if that is given up.
     func end(of job: ImageJob) async throws -> ImageEvent.Ready {
         var job = job
         // Stored images are loaded by key; they need not be in the event too.
-        job.delivery = nil
+        if job.delivery == .inline { job.delivery = .reference }
         let id = job.id ?? Self.newID()
         job.id = id
         // The submission is completed even if the task is cancelled, but nobody waits for it then.

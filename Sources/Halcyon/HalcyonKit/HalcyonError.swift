@@ -18,6 +18,9 @@ public enum HalcyonError: Error, Sendable, Equatable, CustomStringConvertible {
     case tooLarge(limit: Int)
     /// The response is not one of a gateway that this version understands.
     case invalidResponse(String)
+    /// The image was uploaded to a URL that only the submitter of the job knows. The address is its scheme, host and
+    /// port.
+    case notDelivered(address: String)
     /// A value of the app is invalid, such as a BlurHash. Nothing was sent.
     case invalidRequest(String)
 
@@ -32,6 +35,7 @@ public enum HalcyonError: Error, Sendable, Equatable, CustomStringConvertible {
         case .connectionFailed(let reason): "connection to the gateway failed: \(reason)"
         case .tooLarge(let limit): "response is larger than \(limit) bytes"
         case .invalidResponse(let reason): "invalid response: \(reason)"
+        case .notDelivered(let address): "the image was uploaded to a URL of \(address) that only the submitter knows"
         case .invalidRequest(let reason): "invalid request: \(reason)"
         }
     }
@@ -93,7 +97,8 @@ extension HalcyonClient {
             public static let badRequest = Self(rawValue: "bad-request"), invalidJob = Self(rawValue: "invalid-job"),
                 unauthorized = Self(rawValue: "unauthorized"), forbidden = Self(rawValue: "forbidden"),
                 methodNotAllowed = Self(rawValue: "method-not-allowed"),
-                notAcceptable = Self(rawValue: "not-acceptable"), tooLarge = Self(rawValue: "too-large"),
+                notAcceptable = Self(rawValue: "not-acceptable"),
+                preconditionFailed = Self(rawValue: "precondition-failed"), tooLarge = Self(rawValue: "too-large"),
                 unsupportedMediaType = Self(rawValue: "unsupported-media-type"),
                 rangeNotSatisfiable = Self(rawValue: "range-not-satisfiable"),
                 misdirected = Self(rawValue: "misdirected")

@@ -68,10 +68,38 @@ import Testing
         let other = RawOrigin { _ in RawOrigin.answer("200 OK", [], "x") }
         let url = other.url("/")
         let origin = RawOrigin { _ in RawOrigin.answer("302 Found", ["Location: \(url)"]) }
-        #expect(try await problemOf { try await Self.client(origin).imageData(forKey: "k") }.status == 302)
+        #expect(try await problemOf { try await Self.client(origin).jobState(id: "j") }.status == 302)
         #expect(other.requests.isEmpty)
         try await origin.stop()
         try await other.stop()
+    }
+
+    @Test func redirectOfAnImageIsFollowedOnceWithoutTheKey() async throws {
+        let store = RawOrigin { request in
+            request.path == "/r/a%20b?c"
+                ? RawOrigin.answer("200 OK", [], "x") : RawOrigin.answer("302 Found", ["Location: http://127.0.0.1/"])
+        }
+        let location = Locked(store.url("/r/a%20b?c"))
+        let origin = RawOrigin { _ in
+            RawOrigin.answer("302 Found", ["Location: \(location.withLock { $0 })"])
+        }
+        let client = Self.client(origin)
+        let image = try await client.imageData(forKey: "k")
+        #expect(image == Data("x".utf8))
+        let head = try #require(store.requests.first?.head)
+        #expect(!head.lowercased().contains("authorization:"))
+        location.withLock { $0 = store.url("/again") }
+        #expect(try await problemOf { try await client.imageData(forKey: "k") }.status == 302)
+        #expect(store.requests.count == 2)
+        // A path would be requested from the gateway, with the key.
+        location.withLock { $0 = "/v1/batches" }
+        guard case .invalidResponse = try await errorOf({ try await client.imageData(forKey: "k") }) else {
+            Issue.record("unexpected error")
+            return
+        }
+        #expect(origin.requests.count == 3)
+        try await origin.stop()
+        try await store.stop()
     }
 
     @Test func failsAfterTheReadTimeout() async throws {
@@ -116,6 +144,21 @@ import Testing
         #expect(
             bodies.count == 3 && Set(bodies).count == 1
                 && String(decoding: bodies[0], as: UTF8.self).contains(#""id":"#))
+        try await origin.stop()
+    }
+
+    @Test func retriesResponsesThatBreakBeforeTheirEnd() async throws {
+        let half = RawOrigin.Step.text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nim")
+        let origin = Self.origin { attempt in
+            switch attempt {
+            case 1: [half, .close]
+            case 2: [half, .reset]
+            default: RawOrigin.answer("200 OK", [], "image")
+            }
+        }
+        let client = Self.client(origin) { $0.retryTimeout = .seconds(600) }
+        let image = try await client.imageData(forKey: "k")
+        #expect(image == Data("image".utf8))
         try await origin.stop()
     }
 
@@ -179,8 +222,8 @@ import Testing
         var seen: [String] = []
         for try await message in try await client.events(after: "0") {
             seen.append(message.cursor)
-            // The reader falls behind from time to time.
-            if seen.count % 100 == 1 { try await Task.sleep(for: .milliseconds(300)) }
+            // The reader falls behind until its connection is dropped.
+            if seen.count == 1 { try await until("the connection is dropped") { origin.cuts >= 1 } }
             if seen.count == count { break }
         }
         #expect(seen == (1...count).map { "\($0)" })

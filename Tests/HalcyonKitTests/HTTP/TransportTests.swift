@@ -47,6 +47,62 @@ import Testing
         }
     }
 
+    /// Returns a gateway that has no images, and a job whose image was uploaded to an address. Other servers have it.
+    private static func uploading(to address: String) -> FakeTransport {
+        FakeTransport { request in
+            guard request.url?.host == "gateway.invalid" else { return .image("x") }
+            if request.httpMethod == "POST" {
+                return HalcyonClient.Response(
+                    status: 202, body: Data(#"{"id": "x", "lane": "normal", "images": []}"#.utf8))
+            }
+            if request.url!.pathComponents.contains("images") { return .problem(404, "not-found") }
+            let event = #"""
+                {"id": "1", "type": "halcyon.image.ready", "time": "2026-11-21T10:31:07.250Z", "data": {
+                "job": {"id": "x"}, "origin": "network", "timings": {}, "variants": [
+                {"key": "k", "width": 1, "height": 1, "format": "png", "bytes": 1, "sha256": "", "put": "\#(address)"}]}}
+                """#
+            return HalcyonClient.Response(
+                status: 200, body: Data(#"{"id": "x", "state": "ready", "event": \#(event)}"#.utf8))
+        }
+    }
+
+    /// Returns the body of the first request.
+    private static func submitted(to transport: FakeTransport) -> String {
+        String(decoding: transport.requests.first?.request.httpBody ?? Data(), as: UTF8.self)
+    }
+
+    @Test func imageIsUploadedAndReadFromThere() async throws {
+        let transport = Self.uploading(to: "https://bucket.invalid/a.png")
+        var job = ImageJob("initials:A", width: 1)
+        job.delivery = .put(template: "https://bucket.invalid/a.{format}")
+        let image = try await client(transport).image(for: job)
+        #expect(image.data == Data("x".utf8))
+        let body = Self.submitted(to: transport)
+        #expect(body.contains(#""delivery":{"put":"#), "\(body)")
+        let request = try #require(transport.requests.last?.request)
+        #expect(request.url?.absoluteString == "https://bucket.invalid/a.png")
+        #expect(request.value(forHTTPHeaderField: "Authorization") == nil)
+    }
+
+    @Test func imageThatWasUploadedToAnUnknownURLIsNotDelivered() async throws {
+        let transport = Self.uploading(to: "https://bucket.invalid")
+        var job = ImageJob("initials:A", width: 1)
+        job.delivery = .put(URL(string: "https://bucket.invalid/a.png?signature=5f3a")!)
+        let sent = job
+        let error = try await errorOf { try await client(transport).image(for: sent) }
+        #expect(error == .notDelivered(address: "https://bucket.invalid"))
+    }
+
+    @Test func inlineDeliveryIsByReference() async throws {
+        let transport = FakeTransport.ready(images: 1) { key in Data(key.utf8) }
+        var job = ImageJob("initials:A", width: 1)
+        job.delivery = .inline
+        let image = try await client(transport).image(for: job)
+        #expect(image.data == Data("0".utf8))
+        let body = Self.submitted(to: transport)
+        #expect(body.contains(#""delivery":"reference""#), "\(body)")
+    }
+
     @Test func keepsUnknownProblemTypesAndCodes() async throws {
         let transport = FakeTransport { _ in
             HalcyonClient.Response(

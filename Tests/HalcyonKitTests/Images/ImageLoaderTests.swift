@@ -420,6 +420,13 @@ private final class HeldGateway: Sendable {
             previews: [ImageJob.Output(width: 10), ImageJob.Output(width: 20)])
     }
 
+    @Test func previewIsNotUploadedInPlaceOfTheImage() throws {
+        var request = try staged()
+        request.job.delivery = .put(template: "https://bucket.invalid/a.{format}")
+        let preview = request.preview(request.previews[0])
+        #expect(preview.job.delivery == nil && preview.job.output.width == 10)
+    }
+
     private func name(_ stage: ImageStage) -> String {
         switch stage {
         case .placeholder(let bitmap): "\(bitmap.width)x\(bitmap.height)"
@@ -466,17 +473,19 @@ private final class HeldGateway: Sendable {
     }
 
     @Test func failuresOfPreviewsAreIgnoredAndThatOfTheImageIsThrown() async throws {
-        let isMissing = Lock("10")
+        let (isMissing, isShown) = (Lock("10"), Lock(false))
         let transport = FakeTransport { request in
             let width = request.parameter("width")!
             if width == isMissing.withLock({ $0 }) {
                 return .problem(422, "unprocessable-image", code: "corrupt_image")
             }
-            if width == "30" { try await Task.sleep(for: .milliseconds(200)) }
+            while width == "30", !isShown.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
             return .image(width, maxAge: 0)
         }
         let loader = loader(transport)
         let (task, names) = stages(loader, try staged())
+        try await until("the preview is shown") { names.withLock { $0.last == "preview 20" } }
+        isShown.withLock { $0 = true }
         try await task.value
         #expect(names.withLock { $0 } == ["32x24", "preview 20", "final 30"])
         isMissing.withLock { $0 = "30" }

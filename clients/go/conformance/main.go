@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -14,6 +15,7 @@ import (
 	_ "image/jpeg"
 	_ "image/png"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -23,6 +25,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +49,8 @@ func main() {
 		{"submit", submit}, {"wait", wait}, {"submitAndWait", submitAndWait}, {"failureCodes", failureCodes},
 		{"invalidJob", invalidJob}, {"retryWithBackoff", retryWithBackoff}, {"timeout", timeout},
 		{"cancelWait", cancelWait}, {"cancelJob", cancelJob}, {"subscribe", subscribe},
-		{"subscribeResume", subscribeResume}, {"info", info}, {"infoMembers", infoMembers},
+		{"subscribeResume", subscribeResume}, {"brokenResponse", brokenResponse}, {"info", info},
+		{"infoMembers", infoMembers},
 		{"fetchStored", fetchStored}, {"fetchInline", fetchInline}, {"fetchOneRead", fetchOneRead}, {"fetchStoreURL", fetchStoreURL}, {"fetchPut", fetchPut},
 		{"batchOfJobs", batchOfJobs}, {"batchOfTemplate", batchOfTemplate}, {"batchFailures", batchFailures},
 		{"batchCancel", batchCancel}, {"batchRetry", batchRetry}, {"presetPut", presetPut}, {"presetJob", presetJob},
@@ -382,6 +386,79 @@ func subscribeResume(ctx context.Context) {
 	expect(strings.HasPrefix(next(again).Job.ID, run), "other events")
 }
 
+// broken are broken responses with an image, and the ends of their connections.
+var broken = map[string][2]string{
+	"closed":    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nim", "close"},
+	"reset":     {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nim", "reset"},
+	"silent":    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nim", "silence"},
+	"malformed": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n", "close"},
+}
+
+// brokenAnswer returns a response and the end of its connection. The first response with each image breaks, and the
+// first two streams of three events.
+func brokenAnswer(r *http.Request, attempt int) (text, end string) {
+	if !strings.HasSuffix(r.URL.Path, "/events") {
+		if attempt == 1 {
+			answer := broken[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]
+			return answer[0], answer[1]
+		}
+		return "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nimage", "close"
+	}
+	text = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 1\n\n"
+	for id := must(strconv.Atoi(r.Header.Get("Last-Event-ID"))) + 1; id <= 3; id++ {
+		text += fmt.Sprintf("id: %d\ndata: {\"id\": \"%d\", \"type\": \"halcyon.image.started\", "+
+			"\"time\": \"2026-11-21T10:31:07Z\", \"data\": {\"job\": {\"id\": \"j\"}}}\n\n", id, id)
+		if attempt <= 2 {
+			text += "id: 9\ndata: {\"id\""
+			break
+		}
+	}
+	if attempt == 2 {
+		return text, "reset"
+	}
+	return text, "silence"
+}
+
+func brokenResponse(ctx context.Context) {
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer listener.Close()
+	var mutex sync.Mutex
+	attempts := map[string]int{}
+	serve := func(connection net.Conn) {
+		defer connection.Close()
+		request, err := http.ReadRequest(bufio.NewReader(connection))
+		if err != nil {
+			return
+		}
+		mutex.Lock()
+		attempts[request.URL.Path]++
+		text, end := brokenAnswer(request, attempts[request.URL.Path])
+		mutex.Unlock()
+		io.WriteString(connection, text)
+		switch end {
+		case "reset":
+			connection.(*net.TCPConn).SetLinger(0)
+		case "silence":
+			connection.Read(make([]byte, 1)) // Until the client closes the connection.
+		}
+	}
+	go func() {
+		for connection, err := listener.Accept(); err == nil; connection, err = listener.Accept() {
+			go serve(connection)
+		}
+	}()
+	reader := newClient("http://"+listener.Addr().String(), halcyon.Config{ReadTimeout: 250 * time.Millisecond})
+	for key := range broken {
+		equal(string(must(reader.StoredImage(ctx, key))), "image")
+	}
+	events := must(reader.Subscribe(ctx, halcyon.EventFilter{}, "0"))
+	defer events.Close()
+	for _, cursor := range []string{"1", "2", "3"} {
+		next(events)
+		equal(events.Message().Cursor, cursor)
+	}
+}
+
 func info(ctx context.Context) {
 	source := photograph("coffee.jpg", 0).Source
 	facts := must(client.Info(ctx, halcyon.Job{Source: source, Output: halcyon.Output{PHash: true}}))
@@ -451,6 +528,18 @@ func fetchStoreURL(ctx context.Context) {
 	variant := must(client.SubmitAndWait(ctx, job)).Variants[0]
 	expect(strings.HasPrefix(variant.URL, sources+"/store/"), "the public URL is %q", variant.URL)
 	equal(verify(variant, must(client.Download(ctx, variant.URL))), 62.0)
+	location := variant.URL
+	redirecting := newProxy(func(_ int, w http.ResponseWriter, r *http.Request) bool { // gateway.redirectsToStore
+		http.Redirect(w, r, location, http.StatusFound)
+		return true
+	})
+	defer redirecting.Close()
+	reader := newClient(redirecting.URL, halcyon.Config{Key: key})
+	equal(verify(variant, must(reader.StoredImage(ctx, variant.Key))), 62.0)
+	location = "/v1/batches"
+	_, err := reader.StoredImage(ctx, variant.Key)
+	isError(err, halcyon.ErrInvalidResponse)
+	equal(len(redirecting.bodies), 2)
 	// The gateway no longer has the result.
 	variant.Key = "halcyon:{" + strings.Repeat("0", 32) + "}:" + strings.Repeat("0", 32)
 	equal(verify(variant, must(client.ImageData(ctx, variant))), 62.0)
@@ -466,6 +555,18 @@ func fetchPut(ctx context.Context) {
 		equal(variant.Put, sources+"/put/"+run+"/"+variant.Name+".jpeg")
 		equal(verify(variant, must(client.ImageData(ctx, variant))), float64(63+index))
 	}
+	job.Delivery = halcyon.DeliverPut(sources + "/put/" + run + "/images/{variant}.{format}")
+	for index, each := range must(client.Images(ctx, job)) {
+		equal(each.Put, sources+"/put/"+run+"/images/"+each.Name+".jpeg")
+		equal(verify(each.Variant, each.Data), float64(63+index))
+	}
+	secret := sources + "/put/" + run + "/secret?signature=5f3a"
+	job.Variants, job.Output, job.Delivery = nil, halcyon.Output{Width: 65}, halcyon.DeliverPut(secret)
+	_, err := client.Image(ctx, job)
+	isError(err, halcyon.ErrNotDelivered)
+	uploaded := must(http.Get(secret))
+	defer uploaded.Body.Close()
+	equal(uploaded.StatusCode, http.StatusOK)
 }
 
 func batchOfJobs(ctx context.Context) {

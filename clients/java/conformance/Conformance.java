@@ -1,12 +1,17 @@
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import java.awt.image.BufferedImage;
+import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.lang.reflect.RecordComponent;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -24,6 +29,7 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CancellationException;
@@ -46,11 +52,13 @@ import org.example.halcyon.Halcyon;
 import org.example.halcyon.HalcyonException;
 import org.example.halcyon.Image;
 import org.example.halcyon.Info;
+import org.example.halcyon.InvalidResponseException;
 import org.example.halcyon.Job;
 import org.example.halcyon.JobCancelledException;
 import org.example.halcyon.JobFailedException;
 import org.example.halcyon.JobTimeoutException;
 import org.example.halcyon.Message;
+import org.example.halcyon.NotDeliveredException;
 import org.example.halcyon.Output;
 import org.example.halcyon.OutputFields.ContentMode;
 import org.example.halcyon.OutputFields.Format;
@@ -100,6 +108,7 @@ final class Conformance {
         checks.put("cancelJob", Conformance::cancelJob);
         checks.put("subscribe", Conformance::subscribe);
         checks.put("subscribeResume", Conformance::subscribeResume);
+        checks.put("brokenResponse", Conformance::brokenResponse);
         checks.put("info", Conformance::info);
         checks.put("infoMembers", Conformance::infoMembers);
         checks.put("fetchStored", Conformance::fetchStored);
@@ -422,6 +431,91 @@ final class Conformance {
         }
     }
 
+    /** Broken responses with an image, and the ends of their connections. */
+    private static final Map<String, List<String>> BROKEN = Map.of(
+        "closed", List.of("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nim", "close"),
+        "reset", List.of("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nim", "reset"),
+        "silent", List.of("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nim", "silence"),
+        "malformed", List.of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n", "close"));
+
+    /** A gateway that breaks the first response with each image, and the first two streams of three events. It answers one request on each connection. */
+    private static final class BreakingGateway implements AutoCloseable {
+        private final Map<String, Integer> attempts = new HashMap<>();
+        private final ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+
+        BreakingGateway() throws IOException {
+            start(() -> {
+                while (true) {
+                    Socket connection = server.accept();
+                    start(() -> serve(connection));
+                }
+            });
+        }
+
+        /** Starts a thread, which ends with the first error of its connection. */
+        private static void start(Check task) {
+            Thread thread = new Thread(() -> {
+                try {
+                    task.run();
+                } catch (Exception closed) {
+                    // The client or the check has closed the connection.
+                }
+            });
+            thread.setDaemon(true);
+            thread.start();
+        }
+
+        private void serve(Socket connection) throws IOException {
+            try (connection) {
+                BufferedReader reader = new BufferedReader(new InputStreamReader(connection.getInputStream(), StandardCharsets.UTF_8));
+                String path = "", cursor = "";
+                for (String line = reader.readLine(); line != null && !line.isEmpty(); line = reader.readLine()) {
+                    if (path.isEmpty()) path = line.split(" ")[1];
+                    if (line.toLowerCase(Locale.ROOT).startsWith("last-event-id: ")) cursor = line.substring(15);
+                }
+                if (path.isEmpty()) return;
+                List<String> answer = answer(path, cursor);
+                connection.getOutputStream().write(answer.get(0).getBytes(StandardCharsets.UTF_8));
+                if (answer.get(1).equals("reset")) connection.setSoLinger(true, 0);
+                if (answer.get(1).equals("silence")) reader.read(); // Until the client closes the connection.
+            }
+        }
+
+        private synchronized List<String> answer(String path, String cursor) {
+            int attempt = attempts.merge(path, 1, Integer::sum);
+            if (!path.equals("/v1/events")) {
+                if (attempt == 1) return BROKEN.get(path.substring(path.lastIndexOf('/') + 1));
+                return List.of("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nimage", "close");
+            }
+            StringBuilder text = new StringBuilder("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 1\n\n");
+            int first = Integer.parseInt(cursor) + 1, last = attempt > 2 ? 3 : first;
+            for (int id = first; id <= last; id++)
+                text.append("id: ").append(id).append("\ndata: {\"id\": \"").append(id).append("\", \"type\": \"halcyon.image.started\", ")
+                    .append("\"time\": \"2026-11-21T10:31:07Z\", \"data\": {\"job\": {\"id\": \"j\"}}}\n\n");
+            if (attempt <= 2) text.append("id: 9\ndata: {\"id\"");
+            return List.of(text.toString(), attempt == 2 ? "reset" : "silence");
+        }
+
+        Halcyon client() {
+            return Halcyon.builder("http://127.0.0.1:" + server.getLocalPort()).readTimeout(Duration.ofMillis(250)).build();
+        }
+
+        @Override
+        public void close() throws IOException {
+            server.close();
+        }
+    }
+
+    static void brokenResponse() throws Exception {
+        try (BreakingGateway gateway = new BreakingGateway()) {
+            Halcyon reader = gateway.client();
+            for (String key : BROKEN.keySet()) equal(new String(reader.storedImage(key), StandardCharsets.UTF_8), "image");
+            try (EventStream events = reader.events(EventFilter.ALL, "0")) {
+                for (String cursor : List.of("1", "2", "3")) equal(events.next().cursor(), cursor);
+            }
+        }
+    }
+
     static void info() throws Exception {
         Job job = Job.of(SOURCES + "/coffee.jpg").phash(true);
         Info facts = HALCYON.info(job);
@@ -511,6 +605,19 @@ final class Conformance {
         Event.Variant variant = HALCYON.submitAndWait(photograph("coffee.jpg", 62).cache(Job.Cache.DURABLE)).variants().get(0);
         expect(variant.url().startsWith(SOURCES + "/store/"), variant.url());
         equal(verify(variant, HALCYON.download(variant.url())), 62);
+        AtomicReference<String> location = new AtomicReference<>(variant.url());
+        Proxy.Handler redirect = (attempt, exchange) -> { // gateway.redirectsToStore
+            exchange.getResponseHeaders().set("Location", location.get());
+            exchange.sendResponseHeaders(302, -1);
+            exchange.close();
+            return true;
+        };
+        try (Proxy redirecting = new Proxy(redirect)) {
+            equal(verify(variant, redirecting.client(KEY).imageData(variant)), 62);
+            location.set("/v1/batches");
+            expectThrows(InvalidResponseException.class, () -> redirecting.client(KEY).imageData(variant));
+            equal(redirecting.bodies.size(), 2);
+        }
         // The gateway no longer has the result.
         Event.Variant lost = new Event.Variant(
             NO_KEY, null, variant.width(), variant.height(), variant.format(), variant.bytes(), variant.sha256(), 0, null, null, null, List.of(), null,
@@ -526,6 +633,15 @@ final class Conformance {
             equal(variants.get(i).put(), SOURCES + "/put/" + RUN + "/" + variants.get(i).name() + ".jpeg");
             equal(verify(variants.get(i), HALCYON.imageData(variants.get(i))), 63 + i);
         }
+        List<Image> images = HALCYON.images(job.delivery(Job.Delivery.put(SOURCES + "/put/" + RUN + "/images/{variant}.{format}")));
+        for (int i = 0; i < 2; i++) {
+            equal(images.get(i).variant().put(), SOURCES + "/put/" + RUN + "/images/" + images.get(i).variant().name() + ".jpeg");
+            equal(verify(images.get(i)), 63 + i);
+        }
+        String secret = SOURCES + "/put/" + RUN + "/secret?signature=5f3a";
+        Job hidden = photograph("coffee.jpg", 65).cache(Job.Cache.NONE).delivery(Job.Delivery.put(secret));
+        expectThrows(NotDeliveredException.class, () -> HALCYON.image(hidden));
+        equal(HTTP.send(HttpRequest.newBuilder(URI.create(secret)).build(), HttpResponse.BodyHandlers.discarding()).statusCode(), 200);
     }
 
     static void batchOfJobs() throws Exception {

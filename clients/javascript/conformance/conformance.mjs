@@ -4,10 +4,10 @@ import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import {
-  Client, ConnectionFailed, encodeJob, FailureCode, HalcyonError, JobCancelled, JobFailed, jobTopic, JobTimeout, NotDelivered, Problem, ProblemKind,
-  processors, resultKeys, sources, sourceText, TooLarge, URLSigner, variantTexts,
+  Client, ConnectionFailed, encodeJob, FailureCode, HalcyonError, InvalidResponse, JobCancelled, JobFailed, jobTopic, JobTimeout, NotDelivered, Problem,
+  ProblemKind, processors, resultKeys, sources, sourceText, TooLarge, URLSigner, variantTexts,
 } from "halcyon-client";
-import { cuttingProxy, dimensions, flakyGateway } from "./servers.mjs";
+import { cuttingProxy, dimensions, flakyGateway, rawGateway } from "./servers.mjs";
 
 const { HALCYON_URL: url, HALCYON_KEY: key, HALCYON_SOURCES: origin, HALCYON_SIGNING_KEY: signing } = process.env;
 const run = `javascript-${process.pid}-${Date.now()}`;
@@ -71,6 +71,34 @@ function produce(job) {
     program.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`the producer exited with ${code}`))));
     program.stdin.end(`${encodeJob(job)}\n`);
   });
+}
+
+/** A complete response. */
+const response = (body) => `HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+
+/** Broken responses with an image, and the ends of their connections. */
+const broken = {
+  closed: [response("image").slice(0, -3), "close"],
+  reset: [response("image").slice(0, -3), "reset"],
+  silent: [response("image").slice(0, -3), "silence"],
+  malformed: ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n", "close"],
+};
+
+/** Answers of a gateway that breaks the first response with each image, and the first two streams of three events. */
+function breaking() {
+  const attempts = {};
+  return (head) => {
+    const [, target] = head.split(" ");
+    const attempt = (attempts[target] = (attempts[target] ?? 0) + 1);
+    if (target !== "/v1/events") return attempt === 1 ? broken[target.split("/").pop()] : [response("image"), "close"];
+    const seen = Number(/last-event-id: *(\d+)/i.exec(head)?.[1] ?? 0);
+    const events = [1, 2, 3].slice(seen).map((id) => {
+      const event = { id: `${id}`, type: "halcyon.image.started", time: "2026-11-21T10:31:07Z", data: { job: { id: "j" } } };
+      return `id: ${id}\ndata: ${JSON.stringify(event)}\n\n`;
+    });
+    const text = attempt > 2 ? events.join("") : `${events[0]}id: 9\ndata: {"id"`;
+    return [`HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 1\n\n${text}`, attempt === 2 ? "reset" : "silence"];
+  };
 }
 
 const behaviors = {
@@ -228,6 +256,21 @@ const behaviors = {
     return `${found.length} events over 2 connections`;
   },
 
+  async brokenResponse() {
+    const gateway = await rawGateway(breaking());
+    const reader = new Client(gateway.url, { readTimeout: 0.25 });
+    const images = await Promise.all(Object.keys(broken).map(async (key) => (await reader.stored(key)).text()));
+    deepEqual(images, Object.keys(broken).map(() => "image"));
+    const cursors = [];
+    for await (const { cursor } of reader.events({ after: "0" })) {
+      cursors.push(cursor);
+      if (cursors.length === 3) break;
+    }
+    deepEqual(cursors, ["1", "2", "3"]);
+    gateway.close();
+    return Object.keys(broken).join(", ");
+  },
+
   async info() {
     const facts = await client.info({ source: `${origin}/coffee.jpg`, phash: true });
     const ready = await client.run({ source: `${origin}/coffee.jpg`, info: true, phash: true });
@@ -290,10 +333,15 @@ const behaviors = {
     const [variant] = ready.variants;
     ok(variant.url?.startsWith(`${origin}/store/`), variant.url);
     await checkFile(await client.fetch(variant), ready, [88, 66]);
-    // The gateway at this address knows nothing.
-    const flaky = await flakyGateway([[404, {}, { type: "/problems/not-found" }]]);
-    await checkFile(await new Client(flaky.url, { key }).fetch(variant), ready, [88, 66]);
-    equal(flaky.bodies.length, 1);
+    // A gateway that knows nothing, and one with gateway.redirectsToStore.
+    for (const answer of [[404, {}, { type: "/problems/not-found" }], [302, { Location: variant.url }, {}]]) {
+      const flaky = await flakyGateway([answer]);
+      await checkFile(await new Client(flaky.url, { key }).fetch(variant), ready, [88, 66]);
+      equal(flaky.bodies.length, 1);
+      flaky.close();
+    }
+    const flaky = await flakyGateway([[302, { Location: "/v1/batches" }, {}]]);
+    ok((await rejected(() => new Client(flaky.url, { key }).fetch(variant))) instanceof InvalidResponse);
     flaky.close();
     return variant.url;
   },
@@ -306,12 +354,15 @@ const behaviors = {
     deepEqual(ready.variants.map((variant) => variant.put), [`${origin}/put/${run}-large.jpeg`, `${origin}/put/${run}-small.png`]);
     await checkFile(await client.fetch(ready.variants[0]), ready, [80, 60]);
     await checkFile(await client.fetch(ready.variants[1]), ready, [40, 30], 1);
+    const image = await client.image({ source: `${origin}/rocket.jpg`, width: 60, height: 50, delivery: { put }, ...unstored });
+    await checkFile(image.blob, image.ready, [60, 50]);
+    await checkFile(await (await fetch(image.variant.put)).blob(), image.ready, [60, 50]);
     const secret = `${origin}/put/${run}-secret?signature=5f3a`;
-    const other = await client.run({ source: `${origin}/rocket.jpg`, width: 50, height: 40, delivery: { put: secret }, ...unstored });
-    const error = await rejected(() => client.fetch(other.variants[0]));
+    const other = { source: `${origin}/rocket.jpg`, width: 50, height: 40, delivery: { put: secret }, ...unstored };
+    const error = await rejected(() => client.image(other));
     ok(error instanceof NotDelivered, error);
     equal((await fetch(secret)).status, 200);
-    return ready.variants[0].put;
+    return image.variant.put;
   },
 
   async batchOfJobs() {

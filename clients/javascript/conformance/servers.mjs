@@ -31,6 +31,27 @@ export async function flakyGateway(answers) {
   return { url, bodies, times, close: () => (server.closeAllConnections?.(), server.close()) };
 }
 
+/**
+ * A server that answers one request on each connection with bytes, whatever they are: `answer` returns for its head the bytes and the end, which is
+ * `close`, `reset`, or `silence` until the client closes the connection.
+ */
+export async function rawGateway(answer) {
+  const server = createSocketServer((client) => {
+    let head = "";
+    client.on("error", () => {});
+    client.on("data", (part) => {
+      head += part;
+      if (!head.endsWith("\r\n\r\n")) return;
+      const [text, end] = answer(head);
+      client.write(text, () => {
+        if (end === "reset") client.resetAndDestroy();
+        else if (end === "close") client.end();
+      });
+    });
+  });
+  return { url: await listen(server), close: () => server.close() };
+}
+
 /** A proxy that cuts its first connection in the middle of the second event. `lastIDs` are the headers Last-Event-ID of the connections. */
 export async function cuttingProxy(target) {
   const { hostname, port } = new URL(target);

@@ -209,7 +209,8 @@ export class Client {
    * @returns {Promise<Blob>}
    */
   stored(key, { signal } = {}) {
-    return this.#transport.send(imageTarget(key), { signal });
+    // The gateway may redirect to the result store (gateway.redirectsToStore).
+    return this.#transport.send(imageTarget(key), { signal, redirects: true });
   }
 
   /**

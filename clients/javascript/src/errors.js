@@ -11,6 +11,7 @@ export const ProblemKind = Object.freeze({
   notAcceptable: "not-acceptable",
   conflict: "conflict",
   gone: "gone",
+  preconditionFailed: "precondition-failed",
   tooLarge: "too-large",
   unsupportedMediaType: "unsupported-media-type",
   rangeNotSatisfiable: "range-not-satisfiable",

@@ -1,5 +1,5 @@
 // Requests with retries, and the parsing of event streams.
-import { ConnectionFailed, HalcyonError, Problem, TooLarge } from "./errors.js";
+import { ConnectionFailed, HalcyonError, InvalidResponse, Problem, TooLarge } from "./errors.js";
 
 /**
  * @typedef {object} Request
@@ -10,6 +10,7 @@ import { ConnectionFailed, HalcyonError, Problem, TooLarge } from "./errors.js";
  * @property {AbortSignal} [signal]
  * @property {number} [wait] the seconds for which the server may delay the response
  * @property {number} [until] the time in milliseconds since 1970 at which retries end
+ * @property {boolean} [redirects] whether a redirect to another server is followed, without the key
  *
  * @typedef {{name: string, data: string, lastID: string}} Item a complete event. `name` is `id` if only the position changed, and `retry` for the
  *   reconnection time in milliseconds
@@ -72,7 +73,7 @@ export class Transport {
    * @param {(headers: Headers) => void} [begin] receives the headers of a successful response
    * @returns {AsyncGenerator<Uint8Array, void, undefined>}
    */
-  async *open(target, { method = "GET", body, type, headers = {}, signal, wait = 0 }, begin) {
+  async *open(target, { method = "GET", body, type, headers = {}, signal, wait = 0, redirects = false }, begin) {
     signal?.throwIfAborted();
     const exchange = new AbortController();
     const abort = () => exchange.abort(signal?.reason);
@@ -85,9 +86,9 @@ export class Transport {
       timer = setTimeout(() => exchange.abort(new ConnectionFailed(`no data for ${limit} s`)), limit * 1000);
     };
     const toGateway = target.startsWith("/");
-    try {
-      alive();
-      const answer = await fetch(toGateway ? this.url + target : target, {
+    /** @param {RequestRedirect} redirect */
+    const ask = (redirect) =>
+      fetch(toGateway ? this.url + target : target, {
         method,
         body,
         headers: {
@@ -96,11 +97,20 @@ export class Transport {
           ...(toGateway && this.options.key && { Authorization: `Bearer ${this.options.key}` }),
         },
         signal: exchange.signal,
-        // Gateways do not redirect, and the key must not be sent to other servers.
-        redirect: toGateway ? "error" : "follow",
+        redirect,
         credentials: "omit",
         cache: "no-store",
       });
+    try {
+      alive();
+      // The key must not be sent to other servers.
+      let answer = await ask(toGateway ? (redirects ? "manual" : "error") : "follow");
+      // Browsers hide the location. They follow a redirect to another origin without the key.
+      if (answer.type === "opaqueredirect") answer = await ask("follow");
+      if (redirects && answer.status === 302) {
+        clearTimeout(timer);
+        return yield* this.open(redirectTarget(answer), { signal }, begin);
+      }
       if (!answer.ok) {
         const seconds = Number(answer.headers.get("Retry-After"));
         throw new Problem(answer.status, await answer.json().catch(() => undefined), seconds > 0 ? Math.min(seconds, 86_400) : 0);
@@ -185,6 +195,16 @@ export function pause(time, signal) {
     }, Math.max(0, time));
     signal?.addEventListener("abort", abort, { once: true });
   });
+}
+
+/**
+ * The target of a redirect. It must be absolute, because a path would be requested from the gateway, with the key.
+ * @param {Response} answer
+ */
+function redirectTarget(answer) {
+  const target = answer.headers.get("Location") ?? "";
+  if (!/^https?:\/\//.test(target)) throw new InvalidResponse(`redirected to ${JSON.stringify(target)}, which is not an HTTP URL`);
+  return target;
 }
 
 /** @param {Error} error */

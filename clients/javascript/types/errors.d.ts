@@ -10,6 +10,7 @@ export const ProblemKind: Readonly<{
     notAcceptable: "not-acceptable";
     conflict: "conflict";
     gone: "gone";
+    preconditionFailed: "precondition-failed";
     tooLarge: "too-large";
     unsupportedMediaType: "unsupported-media-type";
     rangeNotSatisfiable: "range-not-satisfiable";

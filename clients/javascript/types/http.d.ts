@@ -14,6 +14,7 @@ export function pause(time: number, signal?: AbortSignal | undefined): Promise<v
  * @property {AbortSignal} [signal]
  * @property {number} [wait] the seconds for which the server may delay the response
  * @property {number} [until] the time in milliseconds since 1970 at which retries end
+ * @property {boolean} [redirects] whether a redirect to another server is followed, without the key
  *
  * @typedef {{name: string, data: string, lastID: string}} Item a complete event. `name` is `id` if only the position changed, and `retry` for the
  *   reconnection time in milliseconds
@@ -45,7 +46,7 @@ export class Transport {
      * @param {(headers: Headers) => void} [begin] receives the headers of a successful response
      * @returns {AsyncGenerator<Uint8Array, void, undefined>}
      */
-    open(target: string, { method, body, type, headers, signal, wait }: Request, begin?: ((headers: Headers) => void) | undefined): AsyncGenerator<Uint8Array, void, undefined>;
+    open(target: string, { method, body, type, headers, signal, wait, redirects }: Request, begin?: ((headers: Headers) => void) | undefined): AsyncGenerator<Uint8Array, void, undefined>;
     /**
      * Yields the complete events of one connection (HTML Living Standard, 9.2.6).
      * @param {string} target
@@ -74,6 +75,10 @@ export type Request = {
      * the time in milliseconds since 1970 at which retries end
      */
     until?: number | undefined;
+    /**
+     * whether a redirect to another server is followed, without the key
+     */
+    redirects?: boolean | undefined;
 };
 /**
  * a complete event. `name` is `id` if only the position changed, and `retry` for the

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -20,14 +21,13 @@ from contextlib import aclosing, closing
 from datetime import datetime, timezone
 from typing import TypeVar
 
-from servers import Answers, CuttingProxy, FlakyGateway, dimensions
+from servers import Answers, CuttingProxy, FlakyGateway, RawGateway, dimensions
 
 from halcyon import (
     AsyncClient,
     Cache,
     Client,
     CropRect,
-    HalcyonError,
     Info,
     Job,
     JobCancelled,
@@ -276,6 +276,22 @@ def cancel_wait() -> str:
     assert took < 3, took
     equal(events_until_end(job_id, before)[-1].name, "cancelled")
 
+    # A failure of the request that cancels the job does not replace the cancellation of the task.
+    accepted = response(json.dumps({"id": "x", "lane": "normal"}))
+    answers = {"POST": (accepted, "close"), "GET": ("", "silence"), "DELETE": BROKEN["malformed"]}
+
+    async def cancelled_in_vain(gateway: RawGateway) -> None:
+        async with AsyncClient(gateway.url) as aio:
+            task = asyncio.create_task(aio.run(Job("initials:A", id="x")))
+            while not any(head.startswith("GET ") for head in gateway.heads):
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await task
+
+    with RawGateway(lambda head: answers[head.partition(" ")[0]]) as gateway:
+        raised(asyncio.CancelledError, lambda: asyncio.run(cancelled_in_vain(gateway)))
+        assert gateway.heads[-1].startswith("DELETE /v1/jobs/x "), gateway.heads
+
     before, job = client.cursor(), Job(f"{SOURCES}/hang/interrupt", width=9, id=new_id())
     main = threading.main_thread().ident or 0
     threading.Timer(1, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
@@ -347,6 +363,67 @@ def subscribe_resume() -> str:
         equal(sorted(asyncio.run(resumed(proxy.url))), sorted(ids))
         equal(len(proxy.last_ids), 2)
     return f"{len(ids)} events over 2 connections"
+
+
+def response(body: str) -> str:
+    """A complete response."""
+    return f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+
+
+# Broken responses with an image, and the ends of their connections.
+BROKEN = {
+    "closed": (response("image")[:-3], "close"),
+    "reset": (response("image")[:-3], "reset"),
+    "silent": (response("image")[:-3], "silence"),
+    "malformed": ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n", "close"),
+}
+
+
+def breaking() -> Callable[[str], tuple[str, str]]:
+    """Answers of a gateway that breaks the first response with each image, and the first two streams of three events."""
+    targets: list[str] = []
+
+    def answer(head: str) -> tuple[str, str]:
+        target = head.split(" ")[1]
+        targets.append(target)
+        attempt = targets.count(target)
+        if target != "/v1/events":
+            return BROKEN[target.rpartition("/")[2]] if attempt == 1 else (response("image"), "close")
+        last_id = re.search(r"last-event-id: *(\d+)", head, re.IGNORECASE)
+        events = [
+            f'id: {n}\ndata: {{"id": "{n}", "type": "halcyon.image.started", "time": "2026-11-21T10:31:07Z", "data": {{"job": {{"id": "j"}}}}}}\n\n'
+            for n in range(int(last_id[1]) + 1 if last_id else 1, 4)
+        ]
+        text = "".join(events) if attempt > 2 else events[0] + 'id: 9\ndata: {"id"'
+        head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 1\n\n"
+        return head + text, "reset" if attempt == 2 else "silence"
+
+    return answer
+
+
+@behavior("brokenResponse")
+def broken_response() -> str:
+    expected = [b"image"] * len(BROKEN), ["1", "2", "3"]
+    with RawGateway(breaking()) as gateway:
+        reader = Client(gateway.url, read_timeout=0.25)
+        images = [reader.stored(key) for key in BROKEN]
+        with closing(iterator := reader.events(after="0")):
+            equal((images, [next(iterator).cursor for _ in range(3)]), expected)
+
+    async def through_aio(url: str) -> tuple[list[bytes], list[str]]:
+        async with AsyncClient(url, read_timeout=0.25) as aio:
+            images = await asyncio.gather(*(aio.stored(key) for key in BROKEN))
+            cursors: list[str] = []
+            async with aclosing(aio.events(after="0")) as messages:
+                async for message in messages:
+                    cursors.append(message.cursor)
+                    if len(cursors) == 3:
+                        break
+            return images, cursors
+
+    with RawGateway(breaking()) as gateway:
+        equal(asyncio.run(through_aio(gateway.url)), expected)
+    return ", ".join(BROKEN)
 
 
 @behavior("info")
@@ -426,31 +503,39 @@ def fetch_store_url() -> str:
     url = ready.variants[0].url
     assert url and url.startswith(f"{SOURCES}/store/"), ready
     check_file(client.fetch(ready.variants[0]), ready, (88, 66))
-    # The gateway at this address knows nothing.
-    with FlakyGateway([(404, {}, {"type": "/problems/not-found"})] * 2) as flaky:
-        check_file(Client(flaky.url, KEY).fetch(ready.variants[0]), ready, (88, 66))
 
-        async def fetched() -> bytes:
-            async with AsyncClient(flaky.url, KEY) as aio:
-                return await aio.fetch(ready.variants[0])
+    async def fetched(gateway: str) -> bytes:
+        async with AsyncClient(gateway, KEY) as aio:
+            return await aio.fetch(ready.variants[0])
 
-        check_file(asyncio.run(fetched()), ready, (88, 66))
+    # A gateway that knows nothing, and one with gateway.redirectsToStore.
+    answers: Answers = [(404, {}, {"type": "/problems/not-found"}), (302, {"Location": url}, {})]
+    for answer in answers:
+        with FlakyGateway([answer] * 2) as flaky:
+            check_file(Client(flaky.url, KEY).fetch(ready.variants[0]), ready, (88, 66))
+            check_file(asyncio.run(fetched(flaky.url)), ready, (88, 66))
+            equal(len(flaky.bodies), 2)
+    with FlakyGateway([(302, {"Location": "/v1/batches"}, {})]) as flaky:
+        raised(errors.InvalidResponse, lambda: Client(flaky.url, KEY).fetch(ready.variants[0]))
     return url
 
 
 @behavior("fetchPut")
 def fetch_put() -> str:
-    target = f"{SOURCES}/put/{RUN}-{{variant}}.{{format}}"
+    target, cache = f"{SOURCES}/put/{RUN}-{{variant}}.{{format}}", Cache(store=False)
     outputs = [Output(name="large", width=80, height=60), Output(name="small", width=40, height=30, format="png")]
-    ready = client.run(Job(f"{SOURCES}/rocket.jpg", variants=outputs, delivery=jobs.put(target), max_age=-1, cache=Cache(store=False)))
+    ready = client.run(Job(f"{SOURCES}/rocket.jpg", variants=outputs, delivery=jobs.put(target), max_age=-1, cache=cache))
     equal([variant.put for variant in ready.variants], [f"{SOURCES}/put/{RUN}-large.jpeg", f"{SOURCES}/put/{RUN}-small.png"])
     check_file(client.fetch(ready.variants[0]), ready, (80, 60))
     check_file(client.fetch(ready.variants[1]), ready, (40, 30), index=1)
+    image = client.image(Job(f"{SOURCES}/rocket.jpg", width=60, height=50, delivery=jobs.put(target), max_age=-1, cache=cache))
+    check_file(image.data, image.ready, (60, 50))
+    equal(open_url(image.variant.put or ""), (200, image.data))
     secret = f"{SOURCES}/put/{RUN}-secret?signature=5f3a"
-    ready = client.run(Job(f"{SOURCES}/rocket.jpg", width=50, height=40, delivery=jobs.put(secret), max_age=-1, cache=Cache(store=False)))
-    raised(HalcyonError, lambda: client.fetch(ready.variants[0]))
+    job = Job(f"{SOURCES}/rocket.jpg", width=50, height=40, delivery=jobs.put(secret), max_age=-1, cache=cache)
+    raised(errors.NotDelivered, lambda: client.image(job))
     equal(open_url(secret)[0], 200)
-    return ready.variants[0].put or ""
+    return image.variant.put or ""
 
 
 def sources_of(count: int) -> list[str]:

@@ -9,8 +9,10 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 from urllib.parse import urlsplit
 
 
@@ -77,8 +79,69 @@ class FlakyGateway:
         self._server.server_close()
 
 
-class CuttingProxy:
-    """Relays connections to a gateway, and cuts the first one in the middle of the second event. A context manager.
+S = TypeVar("S", bound="SocketServer")
+
+
+class SocketServer:
+    """Serves each connection in a thread of its own. A context manager."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(
+        self, type_: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        raise NotImplementedError
+
+
+class RawGateway(SocketServer):
+    """Answers one request on each connection with bytes, whatever they are.
+
+    `answer` returns for the head of a request the bytes and the end: `close`, `reset`, or `silence` until the client closes the connection.
+    `heads` are the heads of the requests.
+    """
+
+    def __init__(self, answer: Callable[[str], tuple[str, str]]) -> None:
+        self.heads: list[str] = []
+        self._answer = answer
+        super().__init__()
+
+    def _serve(self, client: socket.socket) -> None:
+        with suppress(OSError), client, client.makefile("rb") as request:
+            head = ""
+            while (line := request.readline().decode()).strip():
+                head += line
+            if not head:
+                return
+            length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
+            request.read(int(length[1]) if length else 0)
+            self.heads.append(head)
+            text, end = self._answer(head)
+            client.sendall(text.encode())
+            if end == "reset":
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            elif end == "silence":
+                client.recv(1)
+
+
+class CuttingProxy(SocketServer):
+    """Relays connections to a gateway, and cuts the first one in the middle of the second event.
 
     `last_ids` are the headers Last-Event-ID of the connections.
     """
@@ -87,27 +150,9 @@ class CuttingProxy:
         self.last_ids: list[str] = []
         gateway = urlsplit(url)
         self._gateway = (gateway.hostname or "", gateway.port or 80)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
+        super().__init__()
 
-    def __enter__(self) -> CuttingProxy:
-        return self
-
-    def __exit__(
-        self, type_: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._listener.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._relay, args=(connection,), daemon=True).start()
-
-    def _relay(self, client: socket.socket) -> None:
+    def _serve(self, client: socket.socket) -> None:
         with client, socket.create_connection(self._gateway) as gateway:
             head = b""
             while b"\r\n\r\n" not in head:

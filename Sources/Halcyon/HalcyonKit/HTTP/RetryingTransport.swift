@@ -67,12 +67,16 @@ final class RetryingTransport: Sendable {
         } catch { throw Self.clientError(error, limit: limit) }
     }
 
-    /// Sends a request once.
+    /// Sends a request once, and follows a redirect if the request allows that.
     /// - Returns: A successful response, or 304 to a conditional request.
-    /// - Throws: `HalcyonError.problem` for a response with another status; the transport's errors.
+    /// - Throws: `HalcyonError.problem` for a response with another status; `HalcyonError.invalidResponse` for a
+    ///   redirect to anything but an HTTP URL; the transport's errors.
     func open(_ request: Request, bufferLimit: Int) async throws -> Response {
         let response = try await transport.send(
             try request.urlRequest(to: base, key: key, configuration), kind: request.kind, bufferLimit: bufferLimit)
+        if request.followsRedirect, response.status == 302 {
+            return try await open(Request(address: try Self.target(of: response)), bufferLimit: bufferLimit)
+        }
         let isCurrent = response.status == 304 && request.fields["If-None-Match"] != nil
         guard (200..<300).contains(response.status) || isCurrent else {
             let body = try await Self.body(of: response, limit: bufferLimit)
@@ -81,6 +85,15 @@ final class RetryingTransport: Sendable {
                     status: response.status, body: body, retryAfter: response.header("Retry-After")))
         }
         return response
+    }
+
+    /// The target of a redirect.
+    private static func target(of response: Response) throws(HalcyonError) -> URL {
+        let location = response.header("Location") ?? ""
+        guard let url = URL(string: location), url.host != nil, ["http", "https"].contains(url.scheme) else {
+            throw HalcyonError.invalidResponse("redirected to \"\(location)\", which is not an HTTP URL")
+        }
+        return url
     }
 
     private static func body(of response: Response, limit: Int) async throws -> Data {
@@ -107,31 +120,39 @@ final class RetryingTransport: Sendable {
     }
 }
 
-/// A request to a gateway.
+/// A request to a gateway, or to another server.
 struct Request: Sendable {
     var method = "GET"
     /// The path below `/v1/`. Each component is percent-encoded.
-    var path: [String]
+    var path: [String] = []
     var query: [(name: String, value: String)] = []
     var fields: [String: String] = [:]
     var body: Data?
     var kind = HalcyonClient.RequestKind.immediate
+    /// True if one redirect to another server is followed, without the key.
+    var followsRedirect = false
+    /// The URL on another server, which does not receive the key; nil for the gateway.
+    var address: URL?
 
-    /// The request to the gateway at `base`.
+    /// The request to ``address``, or to the gateway at `base`.
     func urlRequest(to base: URL, key: String?, _ configuration: HalcyonClient.Configuration) throws -> URLRequest {
+        var request = URLRequest(url: try address ?? url(below: base))
+        request.httpMethod = method
+        request.httpBody = body
+        let wait = kind == .longPoll ? configuration.longPollInterval : .zero
+        request.timeoutInterval = (configuration.readTimeout + wait).seconds
+        if let key, address == nil { request.setValue("Bearer \(key)", forHTTPHeaderField: "Authorization") }
+        for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
+        return request
+    }
+
+    private func url(below base: URL) throws(HalcyonError) -> URL {
         var text = base.absoluteString
         while text.hasSuffix("/") { text.removeLast() }
         text += "/v1/" + path.map(Self.encode).joined(separator: "/")
         if !query.isEmpty { text += "?" + queryText }
         guard let url = URL(string: text) else { throw HalcyonError.invalidResponse("\(text) is not a valid URL") }
-        var request = URLRequest(url: url)
-        request.httpMethod = method
-        request.httpBody = body
-        let wait = kind == .longPoll ? configuration.longPollInterval : .zero
-        request.timeoutInterval = (configuration.readTimeout + wait).seconds
-        if let key { request.setValue("Bearer \(key)", forHTTPHeaderField: "Authorization") }
-        for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
-        return request
+        return url
     }
 
     /// The percent-encoded query.

@@ -10,7 +10,8 @@ extension HalcyonClient {
         /// Sends a request and returns the response as soon as its head has arrived.
         ///
         /// A transport does not retry: the client does that, after any error but `CancellationError`. It must not
-        /// follow redirects either, because the request contains the gateway's key.
+        /// follow redirects either, because the request contains the gateway's key. The client follows those to the
+        /// result store with a request of its own, without the key.
         /// - Parameters:
         ///   - request: The request. Its `timeoutInterval` is the longest time without a byte.
         ///   - kind: The kind of request.
@@ -143,7 +144,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable 
         exchange(of: dataTask)?.receive(data)
     }
 
-    /// Refuses redirects: gateways send none, and the key is for the gateway only.
+    /// Refuses redirects, because the key is for the gateway only.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void

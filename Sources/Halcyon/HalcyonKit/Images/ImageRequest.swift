@@ -82,6 +82,8 @@ public struct ImageRequest: Sendable, Hashable {
     func preview(_ output: ImageJob.Output) -> ImageRequest {
         var preview = self
         (preview.job.output, preview.job.variants, preview.job.id) = (output, nil, nil)
+        // A preview is not uploaded in place of the image.
+        preview.job.delivery = nil
         (preview.placeholder, preview.previews) = (nil, [])
         return preview
     }

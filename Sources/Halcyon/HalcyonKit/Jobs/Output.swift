@@ -114,7 +114,8 @@ extension ImageJob {
 
     /// The interpolation of pixels.
     public enum InterpolationQuality: String, Sendable, Codable, CaseIterable {
-        /// Nearest neighbor, linear, cubic, Lanczos; `default` is Lanczos too.
+        /// Nearest neighbor, linear, cubic and Lanczos. `default` is Lanczos after the largest possible shrink on load;
+        /// `high` leaves it at least a factor of two.
         case none, low, medium, high, `default`
     }
 

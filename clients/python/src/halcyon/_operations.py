@@ -48,6 +48,8 @@ class Request:
     """The seconds for which the server may delay the response."""
     completes: bool = False
     """Whether the request is completed even if its caller is cancelled."""
+    redirects: bool = False
+    """Whether one redirect to another server is followed, without the API key."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Response:
     status: int
     body: bytes
     retry_after: str | None = None
+    location: str | None = None
 
 
 Operation = Generator[Union[Request, float], Any, T]
@@ -188,6 +191,8 @@ class Operations:
         while True:
             try:
                 response: Response = yield request
+                if response.status == 302 and request.redirects:
+                    response = yield Request("GET", _location(response))
                 if 200 <= response.status < 300:
                     return response.body
                 raise problem(response.status, response.body, response.retry_after)
@@ -299,7 +304,8 @@ class Operations:
         return images
 
     def stored(self, key: str) -> Operation[bytes]:
-        return (yield from self.send(Request("GET", image_target(key))))
+        # The gateway may redirect to the result store (gateway.redirectsToStore).
+        return (yield from self.send(Request("GET", image_target(key), redirects=True)))
 
     def fetch(self, variant: Variant) -> Operation[bytes]:
         if variant.content is not None:
@@ -463,6 +469,14 @@ def _post(target: str, value: Any) -> Request:
 
 def _delete(target: str) -> Request:
     return Request("DELETE", target, completes=True)
+
+
+def _location(response: Response) -> str:
+    """The target of a redirect. It must be absolute, because a path would be requested from the gateway, with the API key."""
+    location = response.location or ""
+    if not location.startswith(("http://", "https://")):
+        raise InvalidResponse(f"redirected to {location!r}, which is not an HTTP URL")
+    return location
 
 
 def _batch(batch_id: str) -> str:

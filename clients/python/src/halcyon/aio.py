@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -382,25 +382,28 @@ class _Connections:
     async def send(self, request: Request) -> Response:
         """Sends a request and reads the response. Raises ConnectionFailed; TooLarge."""
         body = bytearray()
-        async with aclosing(self._exchange(request)) as exchange:
-            connection = await anext(exchange)
-            async for part in connection.parts():
-                body += part
-                if len(body) > self._options.maximum_bytes:
-                    raise TooLarge(f"a response of more than {self._options.maximum_bytes} bytes")
-            await anext(exchange, None)
-            return Response(connection.status, bytes(body), connection.headers.get("retry-after"))
+        with _connection_errors():
+            async with aclosing(self._exchange(request)) as exchange:
+                connection = await anext(exchange)
+                async for part in connection.parts():
+                    body += part
+                    if len(body) > self._options.maximum_bytes:
+                        raise TooLarge(f"a response of more than {self._options.maximum_bytes} bytes")
+                await anext(exchange, None)
+                headers = connection.headers
+                return Response(connection.status, bytes(body), headers.get("retry-after"), headers.get("location"))
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Yields the parts of a response until its end. Raises the problem of the response; ConnectionFailed."""
-        async with aclosing(self._exchange(request)) as exchange:
-            connection = await anext(exchange)
-            async with aclosing(connection.parts()) as parts:
-                if connection.status != 200:
-                    body = b"".join([part async for part in parts])
-                    raise problem(connection.status, body, connection.headers.get("retry-after"))
-                async for part in parts:
-                    yield part
+        with _connection_errors():
+            async with aclosing(self._exchange(request)) as exchange:
+                connection = await anext(exchange)
+                async with aclosing(connection.parts()) as parts:
+                    if connection.status != 200:
+                        body = b"".join([part async for part in parts])
+                        raise problem(connection.status, body, connection.headers.get("retry-after"))
+                    async for part in parts:
+                        yield part
 
     async def _exchange(self, request: Request) -> AsyncGenerator[_Connection, None]:
         """Yields a connection with the head of a response, and keeps it if it is advanced after the response was read."""
@@ -433,10 +436,17 @@ class _Connections:
             if to_gateway and connection.is_reusable:
                 self._idle.append(connection)
                 connection = None
-        except HalcyonError:
-            raise
-        except (OSError, EOFError, ValueError, asyncio.TimeoutError) as error:
-            raise ConnectionFailed(f"{type(error).__name__}: {error}") from error
         finally:
             if connection is not None:
                 connection.close()
+
+
+@contextmanager
+def _connection_errors() -> Iterator[None]:
+    """Raises ConnectionFailed for the errors of sockets and of HTTP."""
+    try:
+        yield
+    except HalcyonError:
+        raise
+    except (OSError, EOFError, ValueError, asyncio.TimeoutError) as error:
+        raise ConnectionFailed(f"{type(error).__name__}: {error}") from error

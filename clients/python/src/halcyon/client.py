@@ -374,8 +374,10 @@ class _Connections:
                 body = answer.read(self._options.maximum_bytes + 1)
                 if len(body) > self._options.maximum_bytes:
                     raise TooLarge(f"a response of more than {self._options.maximum_bytes} bytes")
+                if answer.length:
+                    raise http.client.IncompleteRead(body, answer.length)
                 next(exchange, None)
-                return Response(answer.status, body, answer.headers.get("Retry-After"))
+                return Response(answer.status, body, answer.headers.get("Retry-After"), answer.headers.get("Location"))
 
     def stream(self, request: Request) -> Generator[bytes, None, None]:
         """Yields the parts of a response until its end. Raises the problem of the response; ConnectionFailed."""

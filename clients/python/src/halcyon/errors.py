@@ -132,6 +132,12 @@ class Gone(Problem):
     kind = "gone"
 
 
+class PreconditionFailed(Problem):
+    """The image is not the one that the request expects."""
+
+    kind = "precondition-failed"
+
+
 class RequestTooLarge(Problem):
     """The body, a job or the number of jobs is too large."""
 

@@ -105,7 +105,7 @@ public final class AsyncHalcyon {
 
     /** Submits a job, waits for its end and loads its first image. */
     public CompletableFuture<Image> image(Job job) {
-        return Operation.then(submitAndWait(job.without("delivery")), ready -> {
+        return Operation.then(submitAndWait(byReference(job)), ready -> {
             if (ready.variants().isEmpty()) throw new InvalidResponseException("the job has no image", null);
             return image(ready, ready.variants().get(0));
         });
@@ -117,11 +117,16 @@ public final class AsyncHalcyon {
 
     /** Submits a job, waits for its end and loads all images. */
     public CompletableFuture<List<Image>> images(Job job) {
-        return Operation.then(submitAndWait(job.without("delivery")), ready -> {
+        return Operation.then(submitAndWait(byReference(job)), ready -> {
             List<CompletableFuture<Image>> images = ready.variants().stream().map(each -> image(ready, each)).toList();
             return Operation.map(
                 CompletableFuture.allOf(images.toArray(CompletableFuture[]::new)), none -> images.stream().map(CompletableFuture::join).toList());
         });
+    }
+
+    /** The job with a delivery from which the client can load: stored images need not be in the event too. */
+    private static Job byReference(Job job) {
+        return Job.Delivery.INLINE.equals(job.json().get("delivery")) ? job.delivery(Job.Delivery.REFERENCE) : job;
     }
 
     /** Returns the file of an output of a ready event, however it was delivered. */
@@ -143,15 +148,20 @@ public final class AsyncHalcyon {
         return error instanceof ProblemException problem && problem.kind() == ProblemException.Kind.NOT_FOUND;
     }
 
-    /** Ends an operation with the file at the first address that has one. */
-    private void downloadFirst(List<String> addresses, Throwable failure, Operation<byte[]> operation) {
+    /** Ends an operation with the file at the first address that has one, or with the last problem. */
+    private void downloadFirst(List<String> addresses, Throwable missing, Operation<byte[]> operation) {
         if (addresses.isEmpty()) {
-            operation.completeExceptionally(failure);
+            operation.completeExceptionally(missing);
             return;
         }
-        operation.await(download(addresses.get(0)), (data, error) -> {
-            if (error == null) operation.complete(data);
-            else downloadFirst(addresses.subList(1, addresses.size()), failure, operation);
+        String address = addresses.get(0);
+        if (address.matches("[^/]+//[^/]+/?")) {
+            operation.completeExceptionally(new NotDeliveredException(address));
+            return;
+        }
+        operation.await(download(address), (data, error) -> {
+            if (error instanceof ProblemException) downloadFirst(addresses.subList(1, addresses.size()), error, operation);
+            else operation.end(data, error);
         });
     }
 

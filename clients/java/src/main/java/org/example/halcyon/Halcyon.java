@@ -105,6 +105,8 @@ public final class Halcyon {
     /**
      * Returns the file of an output of a ready event, however it was delivered: from the event, by its key from the gateway, or else from its public URL or
      * the address of its upload. A file that is neither stored nor small enough for an event can be loaded once. The key needs the scope read.
+     *
+     * @throws NotDeliveredException if only the submitter knows the address of the upload
      */
     public byte[] imageData(Event.Variant variant) throws InterruptedException {
         return await(async.imageData(variant));

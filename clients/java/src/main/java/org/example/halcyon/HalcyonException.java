@@ -3,7 +3,7 @@ package org.example.halcyon;
 /** An error of a client: one of the subclasses. */
 public abstract sealed class HalcyonException extends RuntimeException
     permits ProblemException, JobFailedException, JobCancelledException, JobSupersededException, JobTimeoutException, ConnectionException,
-        InvalidResponseException, ResponseTooLargeException {
+        InvalidResponseException, ResponseTooLargeException, NotDeliveredException {
     private static final long serialVersionUID = 1;
 
     HalcyonException(String message, Throwable cause) {

@@ -327,7 +327,7 @@ public abstract sealed class OutputFields<T extends OutputFields<T>> implements 
         }
     }
 
-    /** The interpolation of pixels: nearest neighbor, linear, cubic, or Lanczos twice. */
+    /** The interpolation of pixels: nearest neighbor, linear, cubic, or Lanczos, before which {@code HIGH} shrinks less on load. */
     public enum Interpolation implements JsonValue {
         NONE, LOW, MEDIUM, HIGH, DEFAULT;
 
