@@ -86,6 +86,14 @@ class NetworkPolicies(unittest.TestCase):
         self.assertTrue(allows(self.egress("worker", "full-values.yaml")[3], "93.184.215.14", 443))
         self.assertFalse(allows(self.egress("worker", "full-values.yaml")[3], "93.184.215.14", 8443))
 
+    def test_extra_rules_are_those_of_workers_and_gateways(self):
+        rule = {"to": [{"ipBlock": {"cidr": "10.30.0.0/16"}}], "ports": [{"port": 4318}]}
+        values = {"networkPolicy": {"extraEgress": [rule]}}
+        for component in "worker", "gateway":
+            self.assertEqual(self.egress(component, values=values), [*self.egress(component), rule], component)
+        for component in "topics", "test":
+            self.assertNotIn(rule, self.egress(component, values=values), component)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,7 +1,8 @@
 """Values that the chart rejects, and the error messages."""
+import re
 import unittest
 
-from chart import Manifests, RenderError
+from chart import ROOT, Manifests, RenderError
 
 KEY = {"HALCYON_GATEWAY_KEYS_shop": "only-an-example-of-a-key"}
 REJECTIONS = {
@@ -34,6 +35,12 @@ REJECTIONS = {
     "webhook secrets in settings": ({"settings": {"webhooks": {"secrets": {"a": "whsec_a"}}}}, "secrets.HALCYON_WEBHOOKS_SECRET_NAME"),
     "S3 secret key in settings": ({"settings": {"sources": {"s3": {"secretKey": "a"}}}}, "secrets.HALCYON_SOURCES_S3_SECRET_KEY"),
     "S3 session token in settings": ({"settings": {"sources": {"s3": {"sessionToken": "a"}}}}, "secrets.HALCYON_SOURCES_S3_SESSION_TOKEN"),
+    "secret key of the result store in settings": (
+        {"settings": {"results": {"s3": {"secretKey": "a"}}}}, "set secrets.HALCYON_RESULTS_S3_SECRET_KEY instead"),
+    "session token of the result store in settings": (
+        {"settings": {"results": {"s3": {"sessionToken": "a"}}}}, "set secrets.HALCYON_RESULTS_S3_SESSION_TOKEN instead"),
+    "headers of the trace collector in settings": (
+        {"settings": {"traces": {"headers": ["Authorization=a"]}}}, "set secrets.HALCYON_TRACES_HEADERS instead"),
     "Kafka password in settings": (
         {"settings": {"kafka": {"properties": {"sasl.password": "a"}}}}, "secrets.HALCYON_KAFKA_PROPERTY_sasl.password"),
     "Redis password in settings": ({"settings": {"redis": {"url": "redis://:a@redis"}}}, "set secrets.HALCYON_REDIS_URL instead"),
@@ -132,6 +139,21 @@ class Rejections(unittest.TestCase):
                 with self.assertRaises(RenderError) as rejected:
                     Manifests(values=values)
                 self.assertIn(message, str(rejected.exception))
+
+    def test_all_secret_settings_are_rejected(self):
+        """Reads from the code which settings `halcyon config` masks."""
+        folder = ROOT / "Sources/Halcyon/HalcyonCLI/Configuration"
+        code = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.swift"))
+        found = re.findall(r'\b(Setting|SettingMap)\(\s*"([^"]+)"(?:(?!\bSetting(?:Map)?\b).)*?isSecret: true', code, re.DOTALL)
+        stores = re.findall(r'prefix: "(\w+\.\w+)"', code)
+        secrets = {name.replace(r"\(prefix)", store): kind for kind, name in found for store in stores}
+        self.assertGreater(len(secrets), 10)
+        for name, kind in secrets.items():
+            value = {"a": "b"} if kind == "SettingMap" else "b"
+            for part in reversed(name.split(".")):
+                value = {part: value}
+            with self.subTest(name), self.assertRaisesRegex(RenderError, rf"settings\.{re.escape(name)} is stored in a ConfigMap"):
+                Manifests(values={"settings": value})
 
     def test_old_kubernetes_versions_are_rejected(self):
         with self.assertRaisesRegex(RenderError, "1.29"):

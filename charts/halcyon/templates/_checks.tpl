@@ -44,29 +44,30 @@
 {{/* Rejects secrets in settings, because a ConfigMap is not secret. */}}
 {{- define "halcyon.checkOpenSecrets" -}}
 {{- $settings := .Values.settings -}}
-{{- $places := dict
-    "HALCYON_GATEWAY_KEYS_NAME" (list "gateway" "keys")
-    "HALCYON_GATEWAY_URL_KEYS_ID" (list "gateway" "urlKeys")
-    "HALCYON_PURGE_HOOKS_NAME" (list "purge" "hooks")
-    "HALCYON_SOURCES_CREDENTIALS_NAME" (list "sources" "credentials")
-    "HALCYON_WEBHOOKS_SECRET" (list "webhooks" "secret")
-    "HALCYON_WEBHOOKS_SECRET_NAME" (list "webhooks" "secrets")
+{{- $variables := dict
+    "gateway.keys" "HALCYON_GATEWAY_KEYS_NAME"
+    "gateway.urlKeys" "HALCYON_GATEWAY_URL_KEYS_ID"
+    "gateway.urls.imagor.keys" "HALCYON_GATEWAY_URLS_IMAGOR_KEYS_NAME"
+    "gateway.urls.imgproxy.keys" "HALCYON_GATEWAY_URLS_IMGPROXY_KEYS_NAME"
+    "gateway.urls.thumbor.keys" "HALCYON_GATEWAY_URLS_THUMBOR_KEYS_NAME"
+    "purge.hooks" "HALCYON_PURGE_HOOKS_NAME"
+    "results.s3.secretKey" "HALCYON_RESULTS_S3_SECRET_KEY"
+    "results.s3.sessionToken" "HALCYON_RESULTS_S3_SESSION_TOKEN"
+    "sources.credentials" "HALCYON_SOURCES_CREDENTIALS_NAME"
+    "sources.s3.secretKey" "HALCYON_SOURCES_S3_SECRET_KEY"
+    "sources.s3.sessionToken" "HALCYON_SOURCES_S3_SESSION_TOKEN"
+    "traces.headers" "HALCYON_TRACES_HEADERS"
+    "webhooks.secret" "HALCYON_WEBHOOKS_SECRET"
+    "webhooks.secrets" "HALCYON_WEBHOOKS_SECRET_NAME"
 -}}
-{{- range $variable, $place := $places -}}
-{{- if dig (index $place 0) (index $place 1) "" $settings -}}
+{{- range $name, $variable := $variables -}}
+{{- $value := $settings -}}
+{{- range splitList "." $name -}}
+{{- $value = get ($value | default dict) . -}}
+{{- end -}}
+{{- if $value -}}
 {{- $values := hasPrefix "HALCYON_GATEWAY" $variable | ternary "gateway.secrets" "secrets" -}}
-{{- fail (printf "settings.%s is stored in a ConfigMap, which is not secret; set %s.%s instead" (join "." $place) $values $variable) -}}
-{{- end -}}
-{{- end -}}
-{{- range $server := list "imgproxy" "thumbor" "imagor" -}}
-{{- if dig "gateway" "urls" $server "keys" "" $settings -}}
-{{- fail (printf "settings.gateway.urls.%s.keys is stored in a ConfigMap, which is not secret; set gateway.secrets.HALCYON_GATEWAY_URLS_%s_KEYS_NAME instead" $server (upper $server)) -}}
-{{- end -}}
-{{- end -}}
-{{- $s3 := dig "sources" "s3" dict $settings -}}
-{{- range $name, $variable := dict "secretKey" "HALCYON_SOURCES_S3_SECRET_KEY" "sessionToken" "HALCYON_SOURCES_S3_SESSION_TOKEN" -}}
-{{- if get $s3 $name -}}
-{{- fail (printf "settings.sources.s3.%s is stored in a ConfigMap, which is not secret; set secrets.%s instead" $name $variable) -}}
+{{- fail (printf "settings.%s is stored in a ConfigMap, which is not secret; set %s.%s instead" $name $values $variable) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $value := dig "kafka" "properties" dict $settings -}}
