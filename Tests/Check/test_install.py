@@ -82,6 +82,19 @@ class Units(unittest.TestCase):
             # Render processes must not receive the signal.
             self.assertIn("\nKillMode=mixed\n", unit)
 
+    def test_services_of_one_machine_can_have_different_addresses(self):
+        example = (ROOT / "packaging/halcyon.default").read_text(encoding="utf-8")
+        # As a variable of both services, the address would exclude one of them.
+        self.assertNotRegex(example, r"(?m)^#?HALCYON_HTTP_LISTEN=")
+        addresses = set()
+        for name in ("worker", "gateway"):
+            unit = (ROOT / f"packaging/halcyon-{name}.service").read_text(encoding="utf-8")
+            files = re.findall(r"^EnvironmentFile=-(.+)$", unit, re.MULTILINE)
+            # The last one takes precedence.
+            self.assertEqual(files, ["/etc/default/halcyon", f"/etc/default/halcyon-{name}"])
+            addresses |= set(re.findall(rf"{files[1]}: +HALCYON_HTTP_LISTEN=(\S+)", example))
+        self.assertEqual(len(addresses), 2, example)
+
 
 class Packages(unittest.TestCase):
     def test_the_image_is_built_with_the_same_headers(self):
