@@ -1,4 +1,5 @@
-"""scripts/release in a temporary repository with only the files that it changes."""
+"""scripts/release and scripts/package in a temporary repository with only the files that they need."""
+import os
 import pathlib
 import shutil
 import subprocess
@@ -111,6 +112,32 @@ class Release(unittest.TestCase):
         code = self.clone / FILES[1]
         code.write_text(code.read_text().replace("7.0.0", "7.0.1"))
         self.assertIn("says 7.0.1, not 7.0.0", self.release("--check", "7.0.0", code=1))
+
+
+class Package(unittest.TestCase):
+    def test_timestamps_are_those_of_the_commit_in_a_clone_of_another_user(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for file in ("scripts/package", FILES[1]):
+                (folder / "clone" / file).parent.mkdir(parents=True)
+                shutil.copy(ROOT / file, folder / "clone" / file)
+            # The first tool that gets the timestamps prints them, and ends the script.
+            tools = {"id": "echo 0", "dpkg": "echo amd64", "apt-get": "exit 0", "swift": "exit 1", "debootstrap": 'echo "at $SOURCE_DATE_EPOCH"; exit 1'}
+            (folder / "tools").mkdir()
+            for tool, line in tools.items():
+                (folder / "tools" / tool).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+                (folder / "tools" / tool).chmod(0o755)
+            variables = {
+                "PATH": f"{folder / 'tools'}:/usr/local/bin:/usr/bin:/bin", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_COMMITTER_DATE": "@1700000000 +0000",
+                # The namespace for mounts, of which there are none.
+                "PACKAGE_NAMESPACE": os.readlink("/proc/self/ns/mnt")}
+            git = ["git", "-c", "user.name=Nobody", "-c", "user.email=nobody@example.org", "-c", "commit.gpgSign=false"]
+            for arguments in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "All of it"]):
+                subprocess.run([*git, *arguments], cwd=folder / "clone", check=True, env=variables)
+            done = subprocess.run(
+                [folder / "clone/scripts/package", folder / "packages", "12"], capture_output=True, text=True,
+                env=variables | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"})
+            self.assertIn("at 1700000000\n", done.stderr)
 
 
 if __name__ == "__main__":
