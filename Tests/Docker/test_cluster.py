@@ -3,7 +3,9 @@ import collections
 import json
 import os
 import pathlib
+import shutil
 import signal
+import tempfile
 import time
 import unittest
 import urllib.parse
@@ -13,6 +15,32 @@ from cluster import ROOT, SAMPLES, docker, figure, get, mebibytes, shared, until
 TERMINAL = {f"halcyon.image.{word}" for word in ("ready", "failed", "cancelled", "superseded")}
 # Longer than session.timeout.ms (10 s by default), after which Kafka reassigns the worker's partitions.
 AWAY = 15
+
+
+class Variables(unittest.TestCase):
+    """The environment of containers, as `docker compose config` prints it for a copy of the files."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for name in ("compose.yaml", "passed.env"):
+            shutil.copy(ROOT / "docker" / name, self.folder)
+
+    def environments(self, **passed):
+        others = {name: value for name, value in os.environ.items() if not name.startswith("HALCYON_")}
+        shown = docker("compose", "--file", self.folder / "compose.yaml", "config", "--format", "json", env=others | passed).stdout
+        return [json.loads(shown)["services"][service]["environment"] for service in ("topics", "worker", "gateway")]
+
+    def test_variables_of_the_file_apply_unless_the_environment_sets_them(self):
+        (self.folder / "halcyon.env").write_text("HALCYON_SOURCES_ALLOW=10.0.0.0/8\nHALCYON_LOG_LEVEL=error\n", encoding="utf-8")
+        for environment in self.environments(HALCYON_LOG_LEVEL="debug"):
+            self.assertEqual(environment["HALCYON_SOURCES_ALLOW"], "10.0.0.0/8")
+            self.assertEqual(environment["HALCYON_LOG_LEVEL"], "debug")
+
+    def test_variables_are_not_set_by_default(self):
+        for environment in self.environments():
+            self.assertEqual(environment.keys() & {"HALCYON_SOURCES_ALLOW", "HALCYON_LOG_LEVEL"}, set())
 
 
 class Faults(unittest.TestCase):
