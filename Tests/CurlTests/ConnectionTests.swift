@@ -96,7 +96,10 @@ import Testing
         try await withOrigin { _ in
             script
         } _: { origin, client in
-            await expectFailure(.protocolError) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
+            let error = await #expect(throws: CurlError.self) {
+                try await client.execute(HTTPRequest(.get, origin.url("/")))
+            }
+            #expect(error?.code == .protocolError && error?.isRetriable == true)
         }
     }
 
@@ -126,7 +129,7 @@ import Testing
         } _: { origin, client in
             let tasks = (0..<20).map { _ in
                 Task {
-                    await expectFailure(.cancelled) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
+                    await expectFailure(.cancelled) { try await client.execute(.patient(origin.url("/"))) }
                 }
             }
             try await until("all requests are in flight") { origin.requests.count == 20 }
@@ -160,7 +163,7 @@ import Testing
             [.awaitEnd]
         } _: { origin, client in
             let tasks = (0..<5).map { _ in
-                Task { await expectFailure(.closed) { try await client.execute(HTTPRequest(.get, origin.url("/"))) } }
+                Task { await expectFailure(.closed) { try await client.execute(.patient(origin.url("/"))) } }
             }
             try await until("all requests are in flight") { origin.requests.count == 5 }
             await client.close()
@@ -178,7 +181,7 @@ import Testing
         } _: { origin, client in
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for number in 0..<500 {
-                    group.addTask { try await client.execute(HTTPRequest(.get, origin.url("/\(number)"))).body.count }
+                    group.addTask { try await client.execute(.patient(origin.url("/\(number)"))).body.count }
                 }
                 for try await count in group { #expect(count == size) }
             }

@@ -17,6 +17,15 @@ func withOrigin(
     try result.get()
 }
 
+extension HTTPRequest {
+    /// Returns a request that waits for its response however slow the machine is.
+    static func patient(_ url: String) -> HTTPRequest {
+        var request = HTTPRequest(.get, url)
+        (request.timeout, request.stall) = (.seconds(600), nil)
+        return request
+    }
+}
+
 /// Expects `body` to fail with `code`.
 @discardableResult
 func expectFailure<Value>(

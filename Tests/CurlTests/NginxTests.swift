@@ -41,8 +41,18 @@ import Testing
         }
     }
 
+    /// nginx ends the stream of status 444 with RST_STREAM.
+    @Test func streamResetIsAnInterruption() async throws {
+        try await withHTTP2(serving: [7]) { url, client in
+            let error = await #expect(throws: CurlError.self) {
+                try await client.execute(HTTPRequest(.get, "\(url)/reset"))
+            }
+            #expect(error?.code == .interrupted && error?.isRetriable == true)
+        }
+    }
+
     /// Runs `body` with the URL of a server and a client that is limited to one connection. The server has one file,
-    /// `/file`, which it sends slowly as `/slow/file`.
+    /// `/file`, which it sends slowly as `/slow/file`, and resets the stream of `/reset`.
     private func withHTTP2(serving file: [UInt8], _ body: (String, CurlClient) async throws -> Void) async throws {
         let certificate = try await SelfSignedCertificate.make()
         let folder = TemporaryFolder("http2")
@@ -57,6 +67,7 @@ import Testing
             add_header X-Protocol $server_protocol;
             add_header X-Connection $connection;
             location /slow/ { alias \(folder.path)/; limit_rate 1k; }
+            location = /reset { return 444; }
             """)
         var settings = CurlSettings()
         settings.authorities = certificate.certificate

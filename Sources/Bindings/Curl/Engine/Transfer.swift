@@ -280,8 +280,11 @@ extension CurlError.Code {
                 .tls
             case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects
             case CURLE_FILESIZE_EXCEEDED: .tooLarge
-            case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR: .interrupted
-            case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2, CURLE_HTTP2_STREAM: .protocolError
+            // In HTTP/2, the peer also ends a transfer with RST_STREAM or GOAWAY.
+            case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2,
+                CURLE_HTTP2_STREAM:
+                .interrupted
+            case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING: .protocolError
             default: .other
             }
     }

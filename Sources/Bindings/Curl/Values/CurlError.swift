@@ -22,7 +22,7 @@ public struct CurlError: Error, Hashable, Sendable, CustomStringConvertible {
         case tooLarge
         /// There were more redirects than the request allows.
         case tooManyRedirects
-        /// The peer closed the connection before the response was complete.
+        /// The peer closed the connection, or ended the HTTP/2 stream, before the response was complete.
         case interrupted
         /// The response is not valid HTTP, or its content encoding is invalid.
         case protocolError
@@ -63,10 +63,9 @@ public struct CurlError: Error, Hashable, Sendable, CustomStringConvertible {
     /// True if the same request may succeed when it is sent again later.
     public var isRetriable: Bool {
         switch code {
-        case .nameNotResolved, .cannotConnect, .timeout, .interrupted: true
-        case .badURL, .badRequest, .unsupportedScheme, .refusedAddress, .tls, .tooLarge, .tooManyRedirects,
-            .protocolError,
-            .cancelled, .closed, .other:
+        case .nameNotResolved, .cannotConnect, .timeout, .interrupted, .protocolError: true
+        case .badURL, .badRequest, .unsupportedScheme, .refusedAddress, .tls, .tooLarge, .tooManyRedirects, .cancelled,
+            .closed, .other:
             false
         }
     }
