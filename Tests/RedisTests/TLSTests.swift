@@ -52,6 +52,19 @@ import Testing
         await certificate.remove()
     }
 
+    @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
+    func reportsAnUnreadableFileOfAuthorities() async throws {
+        var settings = refusedConnections
+        settings.authorities = "/nonexistent/authorities.pem"
+        let log = StateLog()
+        let client = RedisClient(
+            try RedisEndpoint("rediss://127.0.0.1:1"), settings: settings, onStateChange: log.record)
+        try await until("the error is reported") { !log.states.isEmpty }
+        guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+        #expect(error.message.contains("/nonexistent/authorities.pem"), "\(error)")
+        await client.close()
+    }
+
     /// An untrusted certificate fails the connection to the sentinel, before any primary is named.
     @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
     func sentinelsAndTheirPrimariesUseTLS() async throws {

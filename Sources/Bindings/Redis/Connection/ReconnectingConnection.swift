@@ -132,13 +132,13 @@ final class ReconnectingConnection<Talk: ConnectionDelegate> {
 
     /// Connects to the server's next address, or tries the next server if no address is left.
     private func tryNextCandidate(_ error: RedisError) {
-        guard let server, !candidates.isEmpty else { return tryNextServer(error) }
+        guard let server, let candidate = candidates.popFirst() else { return tryNextServer(error) }
         do throws(RedisError) {
             if !server.login.usesTLS { tls = nil }
             if server.login.usesTLS, let host = server.address.host, tls?.host != host {
                 tls = try TLS(host: host, authorities: settings.authorities)
             }
-            let connection = try Connection(to: candidates.removeFirst(), tls: tls, on: loop) { self.handle($0) }
+            let connection = try Connection(to: candidate, tls: tls, on: loop) { self.handle($0) }
             phase = .connecting(connection)
             limitAttempt()
         } catch {
