@@ -76,6 +76,18 @@ import Testing
         #expect(await Task { 7 }.resultCancelledWithWaiter.get() == 7)
     }
 
+    @Test func shieldedWorkIsNotCancelledWithItsCaller() async throws {
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await withCancellationShield { Task.isCancelled }
+        }
+        #expect(await !task.value)
+        #expect(task.isCancelled)
+        await #expect(throws: CancellationError.self) {
+            try await withCancellationShield { () async throws(CancellationError) -> Void in throw CancellationError() }
+        }
+    }
+
     /// An actor with a thread of its own, like a Kafka consumer.
     private actor LoopActor {
         let loop = EventLoop(name: "reader")

@@ -196,6 +196,74 @@ import Testing
         #expect(hasBegun.withLock { $0 } == stays.contains(true))
     }
 
+    @Test func callerThatJoinsDuringTheStartKeepsTheOperation() async throws {
+        let (isAsked, hasJoined) = (AsyncEvent(), Latch())
+        let leaving = Task {
+            try await singleFlight.run(
+                ["a"],
+                onStart: { _ in
+                    isAsked.signal()
+                    hasJoined.wait()
+                    return false
+                }
+            ) { flight, _ in
+                let isWanted = await blocking { flight.markStarted() }
+                guard isWanted else { throw CancellationError() }
+                flight.complete("a", with: 1)
+            }
+        }
+        await isAsked.wait()
+        let staying = request("a")
+        try await waitForCallers(2, for: "a")
+        hasJoined.open()
+        #expect(try await staying.value == ["a": 1])
+        _ = await leaving.result
+    }
+
+    /// A caller that another operation has asked remains without being asked again.
+    @Test func callerThatWasAskedBeforeKeepsTheOperation() async throws {
+        let (mayStart, hasStarted) = (AsyncEvent(), AsyncEvent())
+        @Sendable func work(_ flight: SingleFlightGroup<String, Int>.Operation, _ keys: [String]) async throws {
+            if keys == ["b"] { await mayStart.wait() }
+            guard flight.markStarted() else { throw CancellationError() }
+            if keys == ["a"] {
+                hasStarted.signal()
+                try await gate.pass()
+            }
+            for key in keys { flight.complete(key, with: 1) }
+        }
+        let first = Task { try await singleFlight.run(["a"], work) }
+        await hasStarted.wait()
+        // The operation on the first key has asked this caller when it joined.
+        let both = Task { try await singleFlight.run(["a", "b"], work) }
+        try await waitForCallers(1, for: "b")
+        let leaving = Task { try await singleFlight.run(["b"], onStart: { _ in false }, work) }
+        try await waitForCallers(2, for: "b")
+        mayStart.signal()
+        _ = await leaving.result
+        gate.signal()
+        let values = try await both.value.mapValues(\.value)
+        #expect(values == ["a": 1, "b": 1])
+        _ = try await first.value
+    }
+
+    @Test func notifiesCallersBeforeTheyWaitForAnotherOperation() async throws {
+        let first = Task { try await singleFlight.run(["a"], perform)["a"]?.value }
+        try await waitForCallers(1, for: "a")
+        let joined = Lock<[String]>([])
+        func request(_ keys: String...) -> Task<Void, any Error> {
+            Task { _ = try await singleFlight.run(keys, onJoin: { joined.withLock { $0 += keys } }, perform) }
+        }
+        let others = [request("a"), request("b"), request("a", "c")]
+        try await waitForCallers(3, for: "a")
+        try await waitForCallers(1, for: "b")
+        try await until("the caller is notified") { !joined.withLock { $0.isEmpty } }
+        gate.signal()
+        for other in others { _ = try await other.value }
+        _ = try await first.value
+        #expect(joined.withLock { $0 } == ["a"])
+    }
+
     @Test func moreUrgentCallerEscalatesTheOperation() async throws {
         let levels = Lock<[Int]>([])
         let urgency = Lock<WorkPriority?>(nil)

@@ -65,6 +65,21 @@ extension Task where Success == Never, Failure == Never {
     }
 }
 
+/// Runs `work` in a task of its own and waits for it, so that cancelling the caller does not cancel the work.
+/// - Throws: The error of `work`.
+public func withCancellationShield<Success: Sendable, Failure: Error>(
+    _ work: @escaping @Sendable () async throws(Failure) -> Success
+) async throws(Failure) -> Success {
+    let task = Task { () async -> Result<Success, Failure> in
+        do throws(Failure) {
+            return .success(try await work())
+        } catch {
+            return .failure(error)
+        }
+    }
+    return try await task.value.get()
+}
+
 /// Waits for `work`, but at most for `limit`. Unfinished work continues in the background.
 public func withTimeout(_ limit: Duration, _ work: @escaping @Sendable () async -> Void) async {
     let isOver = Lock(false)

@@ -58,11 +58,13 @@ public final class SingleFlightGroup<Key: Hashable & Sendable, Value: Sendable>:
     ///   - onStart: A closure that is called once, when an operation on one of the keys passes its point of no return
     ///     or has passed it. Its argument is true for the operation started here. It returns whether the caller
     ///     remains: an operation for which no waiter remains does not start.
+    ///   - onJoin: A closure that is called if operations of other callers process all keys, before it waits for them.
     ///   - work: A closure that completes each of the keys it is given. It runs in a separate task.
     /// - Throws: The error of the work on one of the keys; `CancellationError` if the task is cancelled.
     public func run(
         _ keys: [Key], urgency: WorkPriority = WorkPriority(level: 0),
         onStart: @escaping @Sendable (_ isOwn: Bool) -> Bool = { _ in true },
+        onJoin: @Sendable () -> Void = {},
         _ work: @escaping @Sendable (Operation, [Key]) async throws -> Void
     ) async throws -> [Key: Result] {
         let number = state.withLock { $0.nextNumber() }
@@ -80,7 +82,7 @@ public final class SingleFlightGroup<Key: Hashable & Sendable, Value: Sendable>:
                 operation.escalate(to: urgency.level)
             }
             perform(actions)
-            if let (operation, keys) = actions.started { start(operation, keys, work) }
+            if let (operation, keys) = actions.started { start(operation, keys, work) } else { onJoin() }
         } onCancel: {
             perform(state.withLock { $0.leave(number) })
         }
@@ -105,14 +107,13 @@ public final class SingleFlightGroup<Key: Hashable & Sendable, Value: Sendable>:
     private func start(_ number: UInt64) -> Bool {
         switch state.withLock({ $0.start(number) }) {
         case .past: return true
-        case .unwanted: break
+        case .unwanted: return false
         case .ask(let asked):
-            // All are called, even after the first yes. Waiters that another operation asked before remain.
-            let answers = asked.map { call, isOwn in call(isOwn) }
-            if answers.isEmpty || answers.contains(true) { return true }
+            // All are called, even after the first yes. Waiters that another operation asked before remain, and so do
+            // those that join meanwhile.
+            let leaving = asked.filter { !$0.call($0.isOwn) }.map(\.waiter)
+            return state.withLock { $0.keep(number, without: leaving) }
         }
-        state.withLock { $0.vacate(number) }
-        return false
     }
 
     private func change(_ body: (inout sending State) -> State.Actions) { perform(state.withLock { body(&$0) }) }

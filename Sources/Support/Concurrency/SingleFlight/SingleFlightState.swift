@@ -121,21 +121,32 @@ struct SingleFlightState<Key: Hashable & Sendable, Value: Sendable> {
         /// It has no waiters in this process. Waiters in other processes will start it.
         case unwanted
         /// The waiters to ask whether they remain, except those that another operation has asked before.
-        case ask([(call: @Sendable (_ isOwn: Bool) -> Bool, isOwn: Bool)])
+        case ask([(waiter: UInt64, call: @Sendable (_ isOwn: Bool) -> Bool, isOwn: Bool)])
     }
 
     mutating func start(_ number: UInt64) -> StartDecision {
         guard let running = operations[number] else { return .unwanted }
         if running.hasStarted { return .past }
-        if running.waiters.isEmpty { return .unwanted }
+        guard keep(number, without: []) else { return .unwanted }
         operations[number]?.hasStarted = true
-        var asked: [(call: @Sendable (_ isOwn: Bool) -> Bool, isOwn: Bool)] = []
+        var asked: [(waiter: UInt64, call: @Sendable (_ isOwn: Bool) -> Bool, isOwn: Bool)] = []
         for id in running.waiters {
             guard let waiter = waiters[id], !waiter.hasStarted else { continue }
             waiters[id]?.hasStarted = true
-            asked.append((waiter.onStart, waiter.own == number))
+            asked.append((id, waiter.onStart, waiter.own == number))
         }
         return .ask(asked)
+    }
+
+    /// Keeps an operation if any of its waiters remains. Otherwise detaches it from its keys in the same step, so that
+    /// no caller joins an operation that is about to stop.
+    /// - Parameter leaving: The waiters that do not remain.
+    /// - Returns: True if a waiter remains.
+    mutating func keep(_ number: UInt64, without leaving: [UInt64]) -> Bool {
+        guard let operation = operations[number] else { return false }
+        guard operation.waiters.isSubset(of: leaving) else { return true }
+        vacate(operation.pending, of: number)
+        return false
     }
 
     mutating func complete(_ key: Key, _ value: Value, _ number: UInt64) -> Actions {
@@ -213,11 +224,6 @@ struct SingleFlightState<Key: Hashable & Sendable, Value: Sendable> {
         guard let operation = operations.removeValue(forKey: number) else { return nil }
         vacate(operation.pending, of: number)
         return operation.task
-    }
-
-    /// Detaches an operation from its keys because no waiter remains.
-    mutating func vacate(_ number: UInt64) {
-        if let operation = operations[number] { vacate(operation.pending, of: number) }
     }
 
     /// Detaches the operation from these keys, so that later callers do not join it.
