@@ -1,7 +1,9 @@
 import Concurrency
-import HTTPServer
+import Glibc
 import TestSupport
 import Testing
+
+@testable import HTTPServer
 
 /// Limits on clients, just below and just above each limit.
 @Suite(.limitedParallelism) struct LimitTests {
@@ -93,10 +95,11 @@ import Testing
     }
 
     @Test func answers503InsteadOfLateHandler() async throws {
-        let events = Recorder<String>()
+        let (events, begun) = (Recorder<String>(), Recorder<String>())
         try await withServer {
             $0.limits.requestTime = .milliseconds(300)
         } handler: { request in
+            begun.record(request.target)
             // One handler is cancelled, one ignores its cancellation, and one does not read its body.
             if request.path == ["deaf"] { while events.count < 2 { try? await Task.sleep(for: .milliseconds(5)) } }
             if request.path == ["half"] { _ = try await request.body.next() }
@@ -104,11 +107,14 @@ import Testing
             return text("late")
         } _: { server in
             for target in ["/", "/body", "/deaf"] {
-                let client = try RawClient(server.port)
-                try await client.send("POST \(target) HTTP/1.1\r\nHost: a\r\n")
-                try await client.send(target == "/body" ? "Content-Length: 100\r\n\r\nxyz" : "\r\n")
-                let answer = try await client.answer()
-                #expect(answer.status == 503 && answer.text == "The request took too long.\n")
+                // On a busy machine, a request may be answered before its handler begins.
+                while !begun.all.contains(target) {
+                    let client = try RawClient(server.port)
+                    try await client.send("POST \(target) HTTP/1.1\r\nHost: a\r\n")
+                    try await client.send(target == "/body" ? "Content-Length: 100\r\n\r\nxyz" : "\r\n")
+                    let answer = try await client.answer()
+                    #expect(answer.status == 503 && answer.text == "The request took too long.\n")
+                }
             }
             try await until("both handlers are cancelled") { events.count >= 2 }
             let half = try RawClient(server.port)
@@ -116,6 +122,39 @@ import Testing
             let answer = try await half.answer()
             #expect(answer.status == 503)
             try await until("all connections are closed") { server.connections == 0 }
+        }
+    }
+
+    @Test func startsNoHandlerAfterTheResponse() throws {
+        let limits = HTTPServer.Limits()
+        let connection = ConnectionHandle(pointer: try #require(OpaquePointer(bitPattern: 16)))
+        var state = HTTPTransactionState(connection, socket: -1, framing: .none, limits: limits)
+        guard case .refuse(let error) = state.check(.now + limits.requestTime, limits) else {
+            Issue.record("the request is not late")
+            return
+        }
+        let task = state.refuse(HTTPServer.Response(status: error.status, text: error.reason))
+        let isFirst = state.isFirstStep()
+        #expect(task == nil && !isFirst)
+    }
+
+    /// The monitor responds before the handler's task is known.
+    @Test func cancelsHandlersThatAreLateBeforeTheySuspend() async throws {
+        let (isLate, begun, events) = (Latch(), Recorder<String>(), Recorder<String>())
+        try await withServer {
+            $0.limits.requestTime = .milliseconds(100)
+            $0.note = { _ in isLate.open() }
+        } handler: { request in
+            begun.record(request.target)
+            isLate.wait()
+            // The response follows the note.
+            usleep(20_000)
+            try await sleepUntilCancelled(events)
+            return text("late")
+        } _: { server in
+            #expect(try await RawClient(server.port).get("/").status == 503)
+            // On a busy machine, the request may be answered before its handler begins.
+            try await until("the handler is cancelled") { events.count == begun.count }
         }
     }
 

@@ -76,7 +76,7 @@ import Testing
             let captured = Captured()
             seen = captured
             let server = try Self.start { [captured] request in
-                events.record("begun")
+                if request.path != ["stream"] { events.record("begun") }
                 switch request.path {
                 case ["stream"]:
                     return HTTPServer.Response(
@@ -84,6 +84,7 @@ import Testing
                         body: .stream(length: nil) { writer in
                             _ = captured
                             try await writer.write([1])
+                            events.record("begun")
                             try await sleepUntilCancelled(events)
                         })
                 case ["body"]:

@@ -27,10 +27,7 @@ extension HTTPTransaction {
             return nil
         case .refuse(let refusal):
             let response = refuse(refusal, context)
-            state.withLock { state in
-                state.mustClose = true
-                if state.give(response) { return state.task } else { return nil }
-            }?.cancel()
+            state.withLock { $0.refuse(response) }?.cancel()
             return nil
         }
     }

@@ -54,7 +54,7 @@ final class HTTPTransaction: Sendable {
         let task = Task.immediate { await work() }
         let isOver = state.withLock { state in
             state.task = task
-            return state.isGone
+            return state.isGone || state.isRefused
         }
         if isOver { task.cancel() }
     }

@@ -57,6 +57,8 @@ struct HTTPTransactionState {
     var answer: HTTPServer.Response?
     /// The shared form of the response, if it has one.
     private(set) var shared: HTTPServer.SharedResponse?
+    /// True if the response was given in place of a handler that is late.
+    private(set) var isRefused = false
     var mustClose = false
     /// True if the client has disconnected or the server has ended the request.
     var isGone = false
@@ -82,7 +84,7 @@ struct HTTPTransactionState {
     /// True on the first call, when the handler is to be started.
     mutating func isFirstStep() -> Bool {
         defer { isStarted = true }
-        return !isStarted && !isGone
+        return !isStarted && !isGone && !isRefused
     }
 
     // MARK: Suspending
@@ -175,6 +177,15 @@ struct HTTPTransactionState {
         if response.closesConnection { mustClose = true }
         resume()
         return true
+    }
+
+    /// Sets the response in place of a handler that is late, and closes the connection after it.
+    /// - Returns: The handler's task, to be cancelled; nil if there is a response already, or no task yet.
+    mutating func refuse(_ response: HTTPServer.Response) -> Task<Void, Never>? {
+        mustClose = true
+        guard give(response) else { return nil }
+        isRefused = true
+        return task
     }
 
     /// Hands the response to libmicrohttpd.
