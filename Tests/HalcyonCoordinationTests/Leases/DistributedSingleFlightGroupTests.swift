@@ -6,7 +6,7 @@ import Testing
 @testable import HalcyonCoordination
 
 /// Callers in two processes that request the same key.
-@Suite struct DistributedSingleFlightGroupTests {
+@Suite(.limitedParallelism) struct DistributedSingleFlightGroupTests {
     private typealias Group = DistributedSingleFlightGroup<String, String>
 
     /// Work that counts its executions, and stores a value under the fencing token of its lease.

@@ -6,7 +6,7 @@ import Testing
 @testable import HalcyonCoordination
 
 /// Edge cases of ending leases that the model of the protocol found (docs/coalescing.md).
-@Suite struct LeaseEndTests {
+@Suite(.limitedParallelism) struct LeaseEndTests {
     private func store(_ fixture: LeaseFixture, _ process: String) -> LeaseStore {
         LeaseStore(redis: fixture.redis, process: process, duration: .seconds(600))
     }
@@ -66,7 +66,7 @@ import Testing
             _ = try await fixture.server.run("CLIENT", "PAUSE", "100000", "WRITE")
             let asking = Task { try await one.acquire([(fixture.name, .nothing)]) }
             try await until("the request has arrived") {
-                try await fixture.server.run("CLIENT", "LIST").contains("cmd=evalsha")
+                try await fixture.server.run("INFO", "clients").contains("blocked_clients:1")
             }
             asking.cancel()
             await #expect(throws: CancellationError.self) { try await asking.value }

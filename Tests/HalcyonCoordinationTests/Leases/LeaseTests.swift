@@ -6,7 +6,7 @@ import Testing
 
 @testable import HalcyonCoordination
 
-@Suite struct LeaseTests {
+@Suite(.limitedParallelism) struct LeaseTests {
     /// Requests the product of `fixture`.
     private func acquire(_ attempt: LeaseSession, _ fixture: LeaseFixture, _ seen: KnownVersion = .nothing) async throws
         -> AcquireResult
@@ -224,6 +224,39 @@ import Testing
         await one.end()
         await fixture.close()
         await again.stop()
+    }
+
+    @Test func lostPrimaryOfAClusterConcernsOnlyItsLeases() async throws {
+        try await LeaseFixture.with(.cluster) { fixture in
+            var names: [Bool: LeaseName] = [:]
+            for number in 0..<60 where names.count < 2 {
+                let name = LeaseName(product: "halcyon:{\(number)}:picture")
+                let slot = try await fixture.server.run("CLUSTER", "KEYSLOT", name.product).prefix { $0.isNumber }
+                // The first of three servers has the first third of the slots.
+                names[(Int(slot) ?? 0) < 16_384 / 3] = name
+            }
+            let (lost, other) = (try #require(names[true]), try #require(names[false]))
+            var options = LeaseFixture.patient
+            options.fallbackTimeout = .milliseconds(100)
+            let leases = try fixture.process(options)
+            let one = leases.attempt([lost, other], .result, WorkPriority(level: 1))
+            // Connects to both servers.
+            for name in [lost, other] {
+                try await until("the lease is acquired") {
+                    let answer = try await one.acquire([(name, .nothing)])[0]
+                    await one.finish(try answer.acquiredLease(), .givenUp)
+                    return true
+                }
+            }
+            try await until("leases are available") { !leases.isWithout }
+            await fixture.server.stop()
+            let answers = try await one.acquire([(lost, .nothing)])
+            #expect(answers == [.unavailable])
+            let lease = try await one.acquire([(other, .nothing)])[0].acquiredLease()
+            let isWithout = leases.isWithout
+            #expect(lease.name == other && isWithout)
+            await one.end()
+        }
     }
 
     @Test func isUnavailableWhenRedisIsFull() async throws {

@@ -42,8 +42,9 @@ public final class DistributedSingleFlightGroup<Key: Hashable & Sendable, Value:
     public func run(
         _ keys: [Key], _ context: WorkContext, _ execution: some DistributedExecution<Key, Value>
     ) async throws -> [Key: Result] {
-        let results = try await singleFlight.run(keys, urgency: context.urgency, onStart: context.start) {
-            [self] operation, keys in
+        let results = try await singleFlight.run(
+            keys, urgency: context.urgency, onStart: context.start, onJoin: { execution.willWait() }
+        ) { [self] operation, keys in
             let context = WorkContext(urgency: operation.urgency, trace: context.trace) { _ in operation.markStarted() }
             guard let leases, execution.usesLeases else {
                 return try await execute(keys, nil, execution, context, operation)
@@ -123,6 +124,7 @@ public final class DistributedSingleFlightGroup<Key: Hashable & Sendable, Value:
         /// - Returns: the keys that are completed.
         private func wait(for held: [Key]) async throws -> [Key] {
             var done: [Key] = []
+            execution.willWait()
             let outcomes = try await attempt.wait(for: held.map(execution.lease))
             for key in held {
                 guard let outcome = outcomes[execution.lease(for: key)] else { continue }
@@ -212,6 +214,9 @@ public protocol DistributedExecution<Key, Value>: Sendable {
     func lease(for key: Key) -> LeaseName
     /// The version of the stored value that the caller cannot use.
     func seen(_ key: Key) -> KnownVersion
+    /// Releases what the work of others may need. Called before the caller waits for an operation of another caller, or
+    /// for the lease of another process.
+    func willWait()
     /// The value that another process stored.
     /// - Parameter hasWaited: true if this operation waited for it.
     /// - Returns: the value; nil if it is unusable or gone, so that the lease is requested again.
@@ -225,6 +230,11 @@ public protocol DistributedExecution<Key, Value>: Sendable {
     /// - Returns: one result per key, in their order.
     /// - Throws: `CancellationError`.
     func execute(_ keys: [Key], _ execution: Execution) async throws -> [ExecutionResult<Value>]
+}
+
+extension DistributedExecution {
+    /// Does nothing, for work that holds nothing before it executes.
+    public func willWait() {}
 }
 
 /// The parameters of one execution.

@@ -82,7 +82,8 @@ extension Lease {
     fileprivate var key: String { "\(name.lease) \(owner)" }
 }
 
-/// The circuit breaker for leases, which opens while Redis is unavailable. It logs when it opens and when it closes.
+/// The circuit breaker for retries of requests for leases. It opens while Redis, or a primary of its cluster, is
+/// unavailable, and logs when it opens and when it closes.
 final class LeaseCircuitBreaker: Sendable {
     private struct State {
         var isOn = false
@@ -102,25 +103,29 @@ final class LeaseCircuitBreaker: Sendable {
 
     var isOn: Bool { state.withLock { $0.isOn } }
 
-    /// Opens the circuit after a timeout or an error that a retry cannot fix.
-    func begin(_ error: RedisError) {
+    /// Opens the circuit after a timeout or an error that a retry cannot fix, until the primary of this lease is
+    /// available.
+    func begin(_ error: RedisError, at name: LeaseName) {
         let isNew = state.withLock { state in
             guard !state.isOn else { return false }
             state.isOn = true
-            state.probe = Task { await probe() }
+            state.probe = Task { await probe(name) }
             return true
         }
         guard isNew else { return }
         gauge.set(0)
-        log.warning("Redis is unavailable; work is not shared with other workers", ["error": "\(error)"])
+        log.warning(
+            "Redis is unavailable; work is not shared with other workers",
+            ["error": "\(error)", "key": name.product])
     }
 
-    /// Waits until Redis accepts a write, because an instance whose memory is full responds but cannot store leases.
-    private func probe() async {
+    /// Waits until Redis accepts a write in the hash slot of a lease, because an instance whose memory is full responds
+    /// but cannot store leases.
+    private func probe(_ name: LeaseName) async {
         while !Task.isCancelled {
             await Task.sleepUnlessCancelled(for: .milliseconds(500))
             // Errors are ignored, because the beginning of the outage was logged.
-            if (try? await redis.send(["SET", "halcyon:{probe}:leases", "1", "PX", "1"])) != nil { break }
+            if (try? await redis.send(["SET", .string(name.probe), "1", "PX", "1"])) != nil { break }
         }
         if Task.isCancelled { return }
         state.withLock { $0.isOn = false }

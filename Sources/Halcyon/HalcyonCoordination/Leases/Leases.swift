@@ -47,7 +47,7 @@ public final class Leases: Sendable {
         await wakeups.close()
         let held = await keeper.close()
         await outage.close()
-        guard !held.isEmpty, !isWithout else { return }
+        guard !held.isEmpty else { return }
         let ending = Task { [store, errors] in _ = await errors.tolerating { try await store.giveUp(held) } }
         let fallbackTimeout = Task {
             try await Task.sleep(for: Self.lastPatience)
@@ -60,7 +60,7 @@ public final class Leases: Sendable {
     /// The timeout for releasing leases in ``close()``.
     private static let lastPatience = Duration.seconds(2)
 
-    /// True while work continues without leases.
+    /// True while Redis, or a primary of its cluster, grants no leases, so that work continues without them.
     public var isWithout: Bool { outage.isOn }
 
     /// Runs an attempt to obtain products of one source from this worker or others. Leases that the attempt still holds
@@ -93,14 +93,15 @@ public final class Leases: Sendable {
 
     // MARK: Attempts
 
-    /// Requests leases, and retries for a while if Redis does not respond.
+    /// Requests leases, and retries for a while if Redis does not respond. During an outage there is one attempt, which
+    /// fails at once without a connection, and succeeds if another primary of a cluster grants the leases.
     /// - Throws: `CancellationError`.
     func enter(
         _ wanted: [(name: LeaseName, seen: KnownVersion)], attempt: String, level: Int
     ) async throws -> [AcquireResult] {
         let giveUpAt = ContinuousClock.now + options.fallbackTimeout
         var backoff = Backoff(initial: .milliseconds(50), maximum: .milliseconds(500))
-        while !outage.isOn {
+        while true {
             // A lease acquired now would never be released.
             if isClosed.withLock({ $0 }) { throw CancellationError() }
             do throws(RedisError) {
@@ -108,13 +109,14 @@ public final class Leases: Sendable {
             } catch {
                 switch error.code {
                 case .cancelled, .closed: throw CancellationError()
-                case _ where error.isRetriable && .now < giveUpAt: break
-                default: outage.begin(error)
+                case _ where error.isRetriable && !outage.isOn && .now < giveUpAt: break
+                default:
+                    outage.begin(error, at: wanted[0].name)
+                    return wanted.map { _ in .unavailable }
                 }
             }
-            if !outage.isOn { try await Task.sleep(for: backoff.next()) }
+            try await Task.sleep(for: backoff.next())
         }
-        return wanted.map { _ in .unavailable }
     }
 
     func hold(_ lease: Lease, _ urgency: WorkPriority) {
@@ -186,6 +188,8 @@ public struct LeaseName: Hashable, Sendable {
 
     var lease: String { "\(tag):lease:\(item)" }
     var waiters: String { "\(tag):waiters:\(item)" }
+    /// A key that is written to find out whether Redis grants leases again.
+    var probe: String { "\(tag):probe" }
     /// The key of the fencing tokens of all items of the source.
     public var fences: String { "\(tag):fences" }
 }
