@@ -254,6 +254,27 @@ import Testing
         }
     }
 
+    /// The transactional producer of the tracker rejects the property. Those of the worker accept it.
+    @Test func aTrackerWithoutTransactionsLeavesItsGroup() async throws {
+        try await WorkerFixture.with { cluster in
+            let properties = ["session.timeout.ms": "12000", "enable.idempotence": "false"]
+            let kafka = KafkaProperties(
+                brokers: cluster.broker.bootstrapServers, properties: properties + MockCluster.fetchProperties)
+            let (sink, metrics) = (RecordingLogSink(), Metrics())
+            try await cluster.withWorker(
+                log: Log(level: .info, sink: sink), metrics: metrics, { $0.kafka = kafka }
+            ) {
+                try await until("the tracker has left") {
+                    sink.count("batches drained") == 1 && metrics.value(of: "halcyon_batches_partitions") == 0
+                }
+                #expect(
+                    sink.count("batches are no longer tracked by this worker; leaving them to other workers") == 1)
+                try await cluster.submit(Self.job("t", 0))
+                try await until("the job ends") { cluster.events.terminal.count == 1 }
+            }
+        }
+    }
+
     // MARK: Lists of objects
 
     private static let dot = Base64.decode("R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs=") ?? []

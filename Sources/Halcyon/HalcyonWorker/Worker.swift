@@ -163,12 +163,14 @@ public final class Worker: Sendable {
         let assets = AssetCache(
             maximumBytes: options.sources.sharedBytes, defaultLifetime: options.results.defaultLifetime
         ) { [sources] in try await sources.fetch($0, $1).source }
+        let batches = BatchLog(
+            options.topics, properties: options.kafka.control, retention: options.batches.retention, log: log)
+        self.batches = batches
         let activeJobs = ActiveJobs(
             cancelled: CancelledJobs(
-                capacity: options.cancelledJobs, lifetime: Int64(options.cancelMemory * 1000)))
-        batches = BatchLog(
-            options.topics, properties: options.kafka.control, retention: options.batches.retention, log: log
-        ) { activeJobs.cancel(batch: $0) }
+                capacity: options.cancelledJobs, lifetime: Int64(options.cancelMemory * 1000)),
+            isBatchCancelled: { batches.isCancelled($0) })
+        batches.onCancel { [weak activeJobs] in activeJobs?.cancel(batch: $0) }
         presets = PresetCatalog(
             options.presets, PresetStore(redis, topics: options.topics), restorationTime: options.presetRestoration,
             log: log)
@@ -180,8 +182,7 @@ public final class Worker: Sendable {
             consumer: options.trackers, redis, producer, batches: batches,
             lists: BatchLists(reader: reader, presets: presets, index: presetIndex) { [loader] in
                 try await loader.list($0, after: $1, count: $2)
-            }, log: log, metrics: metrics,
-            onEnd: { log.error("batches are no longer tracked by this worker", ["reason": "\($0)"]) })
+            }, log: log, metrics: metrics)
         pauses = PauseReplica(PauseStore(redis, topics: options.topics), metrics: metrics)
         let messages = ControlMessageHandler(
             activeJobs: activeJobs, sources: sources, assets: assets, resultStore: resultStore, presets: presets,
@@ -287,14 +288,14 @@ public final class Worker: Sendable {
         health.close()
         refreshing.cancel()
         await heartbeat.deregister()
+        // Leases are released first, so that the next holder does not count a crash if this process is killed soon.
+        await leases.close()
+        service.cancelAll()
         await tracker.shutdown(gracePeriod: limit)
         await batches.close()
         await control.close()
         await presets.close()
         await pauses.close()
-        // Leases are released, so that the next holder does not count a crash.
-        await leases.close()
-        service.cancelAll()
         await sources.close()
         await loader.close()
         await transactional?.close()

@@ -61,7 +61,7 @@ import Testing
 }
 
 /// Paused lanes and tenants in a real Redis.
-@Suite struct PauseStoreTests {
+@Suite(.limitedParallelism) struct PauseStoreTests {
     private func withStore(_ body: (PauseStore, RedisClient) async throws -> Void) async throws {
         let server = try await RedisServer.start()
         let redis = RedisClient(try RedisEndpoint(server.url))

@@ -131,8 +131,10 @@ import Testing
             let topic = fixture.topics.jobs(.normal)
             let offsets = one.consumer.withLock { $0 }!.ends(
                 of: (0..<partitions).map { TopicPartition(topic, Int32($0)) })
+            // The transaction must not expire before the last rebalance. The brokers permit no more by default.
+            let properties = ["transactional.id": fixture.topics.prefix, "transaction.timeout.ms": "900000"]
             let producer = try TransactionalProducer(
-                properties: fixture.kafka.producer.merging(["transactional.id": fixture.topics.prefix]) { $1 })
+                properties: fixture.kafka.producer.merging(properties) { $1 })
             try await producer.initialize(within: .seconds(60))
             try await producer.begin()
             try await producer.sendOffsets(offsets.mapValues { GroupOffset($0) }, of: try await one.membership())
@@ -237,5 +239,25 @@ import Testing
             try await until("all jobs have completed") { handler.completed.count == 10 }
             #expect(await consumer.shutdown(gracePeriod: .seconds(600)) == 0)
         }
+    }
+}
+
+/// Job consumers without a broker.
+@Suite struct JobConsumerCommitTests {
+    /// A committer whose commits never end, as with a coordinator that does not respond.
+    private struct UnansweredCommitter: OffsetCommitter {
+        let response = AsyncEvent()
+
+        func commit(_ consumer: JobConsumer) async { await response.wait() }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func drainEndsWithoutAResponseToItsCommit() async {
+        var options = JobConsumer.Options()
+        options.commitTimeout = .milliseconds(10)
+        let committer = UnansweredCommitter()
+        let consumer = JobConsumer(
+            options: options, commits: committer, log: .silent, metrics: Metrics(), receive: { _ in })
+        #expect(await consumer.shutdown(gracePeriod: .zero) == 0)
+        committer.response.signal()
     }
 }

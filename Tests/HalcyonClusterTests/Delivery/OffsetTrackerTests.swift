@@ -265,6 +265,26 @@ import Testing
         #expect(next.offsets == [partition: commit(2, 3..<4)])
     }
 
+    /// An earlier owner had room for more, and completed offsets that the metadata cannot report any more.
+    @Test func snapshotReportsItsJobsAfterTheMetadataLimitWasLowered() {
+        // Fifteen characters have room for one run.
+        let stored = commit(10, 12..<13, 14..<15)
+        let (tracker, entries) = tracker(metadataLimit: 15, committed: stored, taking: 10..<21)
+        #expect(entries.map(\.offset) == [10, 11, 13, 15, 16, 17, 18, 19, 20])
+        // A commit that reports less than the stored one waits for a job.
+        let none: [OffsetTracker.Entry] = []
+        #expect(tracker.snapshot(ending: none).offsets.isEmpty)
+        let highest = tracker.snapshot(ending: [entries[8]])
+        #expect(highest.untracked == [entries[8]] && highest.offsets.isEmpty)
+        let lowest = tracker.snapshot(ending: [entries[0], entries[8]])
+        #expect(lowest.untracked == [entries[8]])
+        #expect(lowest.offsets == [partition: commit(11, 12..<13)])
+        // Everything fits again.
+        let more = tracker.snapshot(ending: [entries[0], entries[1], entries[2], entries[8]])
+        #expect(more.untracked.isEmpty)
+        #expect(more.offsets == [partition: commit(15, 20..<21)])
+    }
+
     @Test func withholdsCreditWhileMetadataIsFull() {
         var (tracker, entries) = tracker(window: 20, metadataLimit: 30, taking: 0..<20)
         var credit: Credit = 0

@@ -5,19 +5,34 @@ import Testing
 @testable import HalcyonCluster
 
 /// Simulates a partition whose owners join, leave and crash and publish events with their commits. Each job is
-/// published once, whatever the metadata limit.
+/// published once, whatever the metadata limit, unless it is lowered.
 @Suite struct TransactionSimulationTests {
     private let partition = TopicPartition("jobs", 0)
 
     @Test(arguments: 0..<100) func publishesEachJobOnce(seed: Int) {
+        let counts = simulate(seed: seed, isLimitConstant: true)
+        #expect(counts.allSatisfy { $0 == 1 })
+    }
+
+    /// Owners have different limits, as during a rolling restart. A commit with a lower limit may omit jobs of earlier
+    /// owners, which are then published again, but it reports all of its own.
+    @Test(arguments: 0..<100) func commitsReportTheirJobsWithAnyLimit(seed: Int) {
+        _ = simulate(seed: seed, isLimitConstant: false)
+    }
+
+    /// Processes all jobs, and checks that each commit reports the jobs that were published with it.
+    /// - Returns: how often each job was published.
+    private func simulate(seed: Int, isLimitConstant: Bool) -> [Int] {
         var generator = SeededNumbers(seed: UInt64(seed))
         let records = (Int64(0)..<300).filter { _ in Int.random(in: 0..<9, using: &generator) > 0 }
-        let limit = [0, 14, 30, 4096].randomElement(using: &generator)!
+        let limits = [0, 14, 30, 4096]
+        var limit = limits.randomElement(using: &generator)!
         // The state that only transactions change.
         var (committedOffset, published): (GroupOffset?, [Int64: Int]) = (nil, [:])
         var owners = 0
         while (committedOffset?.offset ?? 0) <= records.last!, owners < 2000 {
             owners += 1
+            if !isLimitConstant { limit = limits.randomElement(using: &generator)! }
             var tracker = OffsetTracker(window: 16, metadataLimit: limit)
             var credit = tracker.reassign(partition, committedOffset)
             // Some owners are sent the partition from its beginning.
@@ -45,7 +60,15 @@ import Testing
                     let chosen = batch.filter { !snapshot.untracked.contains($0) }
                     for entry in chosen { published[entry.offset, default: 0] += 1 }
                     #expect(chosen.isEmpty || snapshot.offsets[partition] != nil)
-                    committedOffset = snapshot.offsets[partition] ?? committedOffset
+                    if let offset = snapshot.offsets[partition] {
+                        committedOffset = offset
+                        #expect(offset.metadata.utf8.count <= limit)
+                        let reported =
+                            CompletedRanges(commitMetadata: offset.metadata, at: offset.offset)
+                            ?? CompletedRanges(from: offset.offset)
+                        let areReported = chosen.allSatisfy { reported.contains($0.offset) }
+                        #expect(areReported)
+                    }
                     // The owner may crash after the commit and before its response.
                     if Int.random(in: 0..<30, using: &generator) == 0 { break owner }
                     tracker.committed(snapshot.offsets)
@@ -55,11 +78,10 @@ import Testing
                     tracker.reachEnd(records.last! + 2, of: partition)
                 default: break
                 }
-                if let committedOffset { #expect(committedOffset.metadata.utf8.count <= limit) }
             }
         }
         #expect(owners < 2000, "the simulation does not end")
         #expect(published.count == records.count)
-        #expect(published.values.allSatisfy { $0 == 1 })
+        return Array(published.values)
     }
 }

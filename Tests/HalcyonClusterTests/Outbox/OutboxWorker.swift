@@ -9,6 +9,7 @@ import TestSupport
 final class OutboxWorker: Sendable {
     private let state = Lock(State())
     private let publishing: @Sendable (String) -> [ProducerRecord]
+    private let gate: AsyncEvent?
     let outbox: TransactionalOutbox
     let consumer: JobConsumer
 
@@ -29,13 +30,15 @@ final class OutboxWorker: Sendable {
     /// - Parameters:
     ///   - options: the options of the outbox. An instance determines its transactional id.
     ///   - name: the transactional id of an outbox without an instance.
+    ///   - gate: the event that jobs that have begun await before they complete; nil if they complete at once.
     ///   - publishing: returns the records to publish for a job.
     init(
         _ fixture: ConsumerFixture, options: TransactionOptions = TransactionOptions(), name: String? = nil,
         consumer consumerOptions: JobConsumer.Options = JobConsumer.Options(), delay: Range<Int> = 0..<20,
-        publishing: (@Sendable (String) -> [ProducerRecord])? = nil
+        gate: AsyncEvent? = nil, publishing: (@Sendable (String) -> [ProducerRecord])? = nil
     ) {
         let topics = fixture.topics
+        self.gate = gate
         self.publishing = publishing ?? { [ProducerRecord(topic: topics.events, value: Array($0.utf8))] }
         let state = state
         var properties = fixture.kafka.transactions(group: topics.prefix, instance: options.instance)
@@ -59,6 +62,7 @@ final class OutboxWorker: Sendable {
     private func complete(_ delivery: JobDelivery) async {
         let name = String(decoding: delivery.record.value ?? [], as: UTF8.self)
         guard delivery.claim() else { return delivery.returnToQueue() }
+        await gate?.wait()
         do throws(KafkaError) {
             try await outbox.complete(delivery, publishing: publishing(name))
             state.withLock { $0.completed.append(name) }

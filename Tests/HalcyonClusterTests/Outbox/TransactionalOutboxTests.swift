@@ -25,16 +25,19 @@ import Testing
 
     @Test func drainWaitsForTheLastTransaction() async throws {
         try await ConsumerFixture.with(.apache, partitions: 1) { fixture in
-            var options = TransactionOptions()
-            options.linger = .seconds(1)
-            let worker = OutboxWorker(fixture, options: options)
+            let gate = AsyncEvent()
+            defer { gate.signal() }
+            let worker = OutboxWorker(fixture, gate: gate)
             try await fixture.submit(0..<50)
             try await worker.start(fixture)
             await worker.outbox.ready()
             await worker.consumer.waitForAssignment()
             try await until("all jobs have begun") { worker.consumer.state.withLock { $0.ledger.begun(in: nil) } == 50 }
+            let drain = Task { await worker.drain() }
+            try await until("the drain has begun") { !worker.consumer.isServing }
             #expect(worker.completed.isEmpty)
-            #expect(await worker.drain() == 0)
+            gate.signal()
+            #expect(await drain.value == 0)
             #expect(worker.completed.count == 50)
             #expect(try await fixture.committedEvents(atLeast: 50).count == 50)
         }
@@ -111,9 +114,9 @@ import Testing
 
     @Test func doesNotPublishJobsOfRevokedPartitions() async throws {
         try await ConsumerFixture.with(.apache, partitions: 1) { fixture in
-            var options = TransactionOptions()
-            options.linger = .seconds(1)
-            let worker = OutboxWorker(fixture, options: options)
+            let gate = AsyncEvent()
+            defer { gate.signal() }
+            let worker = OutboxWorker(fixture, gate: gate)
             try await fixture.submit(0..<10)
             try await worker.start(fixture)
             await worker.outbox.ready()
@@ -124,6 +127,7 @@ import Testing
                 state.ledger.revoke(partition)
                 _ = state.ledger.assign(partition)
             }
+            gate.signal()
             try await until("all jobs have failed") { worker.errors.count == 10 }
             #expect(worker.errors.values.allSatisfy { $0.code == .illegalGeneration } && worker.completed.isEmpty)
             #expect(try await fixture.progress().committed.isEmpty)

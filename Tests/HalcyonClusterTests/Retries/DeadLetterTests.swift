@@ -1,3 +1,4 @@
+import HalcyonCoding
 import HalcyonModel
 import Kafka
 import Testing
@@ -47,6 +48,39 @@ import Testing
         #expect(second.replays == 1)
         #expect(try Replay.record(of: second, topics).headers.last == RecordHeader("halcyon-replays", "2"))
         #expect(try Replay.record(of: second, topics).headers.count == record.headers.count + 1)
+    }
+
+    @Test func cutMessageIsNotReplayed() throws {
+        var large = record
+        large.value = [UInt8](repeating: 0x20, count: 100_000)
+        let letter = try #require(shortened(large))
+        #expect(letter.originalBytes == 100_000 && letter.record.value?.count == 64 << 10)
+        do throws(JobError) {
+            _ = try Replay.record(of: letter, topics)
+            Issue.record("a part of a message was replayed")
+        } catch {
+            #expect(error.message.contains("topic halcyon.jobs.high, partition 3, offset 1042"))
+        }
+        let summary = DeadLetterSummary(letter, isReplayed: false, topics, JobDecoder())
+        let json = String(decoding: summary.json(isWhole: false), as: UTF8.self)
+        #expect(json.contains(#""cut":100000"#), "\(json)")
+    }
+
+    /// Returns the dead letter of a record after it was rejected as too large.
+    private func shortened(_ record: ConsumedRecord) -> DeadLetter? {
+        let whole = DeadLetter.record(
+            of: record, from: OriginalRecord(self.record), for: JobError(.httpError, "503"),
+            after: RetryMessageTests.history, .attempts, topics)
+        return DeadLetter(RetryMessageTests.consumed(DeadLetter.shortened(whole)))
+    }
+
+    @Test func onlyLostPartsOfTheMessageCount() throws {
+        let complete = try #require(shortened(record))
+        #expect(complete.originalBytes == nil)
+        var long = record
+        long.headers.append(RecordHeader("baggage", [UInt8](repeating: 0x20, count: 2000)))
+        let letter = try #require(shortened(long))
+        #expect(letter.originalBytes == record.value?.count && letter.headers == record.headers)
     }
 
     @Test func replayMarkerIsNotADeadLetter() throws {

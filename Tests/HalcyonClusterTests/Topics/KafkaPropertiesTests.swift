@@ -1,3 +1,4 @@
+import Kafka
 import Testing
 
 @testable import HalcyonCluster
@@ -30,6 +31,22 @@ import Testing
         let properties = KafkaProperties(brokers: "b:1", properties: own).producer(within: .seconds(20))
         #expect(properties["message.timeout.ms"] == timeout && properties["delivery.timeout.ms"] == nil)
         #expect(properties["acks"] == own["acks"] ?? "all")
+    }
+
+    /// librdkafka rejects longer timeouts of a transactional producer.
+    @Test(arguments: ["message.timeout.ms", "delivery.timeout.ms", "socket.timeout.ms"])
+    func timeoutsAreCappedAtThatOfTransactions(name: String) async throws {
+        func timeout(_ own: [String: String]) -> String? {
+            KafkaProperties(brokers: "127.0.0.1:1", properties: own).transactions(group: "g", instance: "a")[name]
+        }
+        #expect(timeout([:]) == nil)
+        #expect(timeout([name: "300000"]) == "5000")
+        #expect(timeout([name: "4000"]) == "4000")
+        #expect(timeout([name: "0"]) == "5000")
+        #expect(timeout([name: "300000", "transaction.timeout.ms": "8000"]) == "8000")
+        let properties = KafkaProperties(brokers: "127.0.0.1:1", properties: [name: "300000"])
+        let producer = try TransactionalProducer(properties: properties.transactions(group: "g", instance: "a"))
+        await producer.close()
     }
 
     @Test func sessionTimeoutDefaultsToTenSeconds() {

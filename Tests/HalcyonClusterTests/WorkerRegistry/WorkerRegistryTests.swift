@@ -5,7 +5,7 @@ import Testing
 @testable import HalcyonCluster
 
 /// The worker registry in a real Redis.
-@Suite struct WorkerRegistryTests {
+@Suite(.limitedParallelism) struct WorkerRegistryTests {
     private func withRegistry(_ body: (WorkerRegistry, RedisClient) async throws -> Void) async throws {
         let server = try await RedisServer.start()
         let redis = RedisClient(try RedisEndpoint(server.url))

@@ -96,6 +96,24 @@ import Testing
         #expect(jobs.isCancelled(job("e", ago: 1, "t")) && !jobs.isCancelled(job("e", ago: -1, "t")))
     }
 
+    /// The id of a batch can be used again when the log has forgotten the first one.
+    @Test func cancelsEnteringJobsOfABatchForAsLongAsTheLogKnowsItsCancellation() async throws {
+        let isBatchCancelled = Lock(true)
+        let jobs = ActiveJobs(cancelled: CancelledJobs(capacity: 10, lifetime: 3_600_000)) { batch in
+            batch == "b" && isBatchCancelled.withLock { $0 }
+        }
+        jobs.cancel(batch: "b")
+        func run() async throws {
+            var job = identity("a")
+            job.batch = "b"
+            try await jobs.run(job, until: nil) { (_) async throws -> Void in }
+        }
+        await #expect(throws: JobCancellationReason.cancelled) { try await run() }
+        isBatchCancelled.withLock { $0 = false }
+        try await run()
+        #expect(jobs.count == 0)
+    }
+
     @Test func supersedesLowerGenerationsOfTheSlot() async throws {
         func claim(_ name: String, _ generation: Int64, _ tenant: String? = nil) -> SupersedeToken {
             SupersedeToken(name, generation: generation, of: tenant)

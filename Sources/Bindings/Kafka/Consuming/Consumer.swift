@@ -84,7 +84,8 @@ public actor Consumer {
     // MARK: Using it
 
     /// Grants additional credit for the delivery of a partition's records. Credit for a partition that is not assigned
-    /// is ignored. May be called from anywhere, including the handler.
+    /// is ignored. May be called from anywhere, including the handler. Credit that is granted before
+    /// ``ConsumerHandler/revoked(_:lost:from:)`` returns does not outlast the revocation.
     public nonisolated func addCredit(_ credit: Credit, to partition: TopicPartition) {
         if credit == .none { return }
         let isFirst = grants.withLock { grants in
@@ -278,6 +279,10 @@ public actor Consumer {
 
     private func unassign(_ removed: [TopicPartition]) {
         if case .closed = phase { return }
+        // Credit of this assignment must not reach a later one.
+        grants.withLock { grants in
+            for partition in removed { grants[partition] = nil }
+        }
         if let error = assignment.remove(removed) { handler.failed(error, in: self) }
         wake()
     }

@@ -27,7 +27,8 @@ struct BatchCoordinator: Sendable {
     let refusals: Refusals
     let log: Log
     let metrics: BatchMetrics
-    /// The assignments whose earlier messages were handled, and the batches that this worker has completed.
+    /// The assignments whose earlier messages were handled, and the batches whose completion by this worker may not be
+    /// in the log yet.
     private let known = Lock((assignments: Set<OffsetTracker.Assignment>(), completed: Set<String>()))
 
     /// The delay between attempts while Redis or Kafka is unavailable.
@@ -86,6 +87,7 @@ struct BatchCoordinator: Sendable {
     private func handle(_ message: BatchMessage, _ delivery: JobDelivery) async throws {
         guard let entry = batches.entry(of: message.batch) else { return delivery.acknowledge() }
         if entry.batch.completed != nil {
+            known.withLock { _ = $0.completed.remove(message.batch) }
             // The message may have been written before the completion, whose record in Redis may be lost.
             try await store.complete(entry.batch)
             return delivery.acknowledge()

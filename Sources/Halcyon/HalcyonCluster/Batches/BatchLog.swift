@@ -21,23 +21,21 @@ public final class BatchLog: Sendable {
     }
 
     private let follower: TopicFollower
-    private let entries: Lock<[String: Entry]>
-    private let retention: Int64
+    private let entries: Lock<BatchEntries>
+    private let cancelHandler: Lock<@Sendable (String) -> Void>
 
     /// Starts reading and returns immediately.
     /// - Parameters:
     ///   - topics: the cluster's topics.
     ///   - properties: the librdkafka properties for reading.
-    ///   - retention: the age in seconds of the oldest messages to read.
+    ///   - retention: the age in seconds of the oldest messages to read, and the time after its last message for which
+    ///     a batch is known.
     ///   - log: the log of outages.
-    ///   - onCancel: the callback for batches that are cancelled, called once or more for each.
-    public init(
-        _ topics: Topics, properties: [String: String], retention: Double, log: Log,
-        onCancel: @escaping @Sendable (String) -> Void
-    ) {
-        let entries = Lock<[String: Entry]>([:])
+    public init(_ topics: Topics, properties: [String: String], retention: Double, log: Log) {
+        let entries = Lock(BatchEntries(retention: Int64(retention * 1000)))
+        let cancelHandler = Lock<@Sendable (String) -> Void>({ _ in })
         self.entries = entries
-        self.retention = Int64(retention * 1000)
+        self.cancelHandler = cancelHandler
         follower = TopicFollower(
             topics.batches, properties: properties.merging(["isolation.level": "read_committed"]) { $1 },
             memory: retention, log: log
@@ -46,9 +44,17 @@ public final class BatchLog: Sendable {
             guard record.partition == Topics.batchPartition else { return }
             // The coordinator logs invalid messages.
             guard let message = try? BatchMessage(json: record.value ?? []) else { return }
-            entries.withLock { $0.add(message, record) }
-            if message.body == .cancel { onCancel(message.batch) }
+            entries.withLock { $0.add(message, record, now: Timestamp.now.milliseconds) }
+            guard message.body == .cancel else { return }
+            let handler = cancelHandler.withLock { $0 }
+            handler(message.batch)
         }
+    }
+
+    /// Sets the handler of batches that are cancelled from now on. It is called once or more for each, when
+    /// ``isCancelled(_:)`` already returns true.
+    public func onCancel(_ handler: @escaping @Sendable (String) -> Void) {
+        cancelHandler.withLock { $0 = handler }
     }
 
     /// Returns when all messages that existed at the start have been handled, or when the topic does not exist.
@@ -60,33 +66,52 @@ public final class BatchLog: Sendable {
     }
 
     /// Returns true if the batch was cancelled.
-    public func isCancelled(_ batch: String) -> Bool { entries.withLock { $0[batch]?.batch.cancelled != nil } }
+    public func isCancelled(_ batch: String) -> Bool { entry(of: batch)?.batch.cancelled != nil }
 
-    func entry(of batch: String) -> Entry? { entries.withLock { $0[batch] } }
+    func entry(of batch: String) -> Entry? { entries.withLock { $0.entry(of: batch, now: Timestamp.now.milliseconds) } }
 
     /// The batches that are not completed.
-    func incomplete() -> [Entry] {
-        let oldest = Timestamp.now.milliseconds - retention
-        return entries.withLock { entries in
-            entries = entries.filter { $0.value.updated >= oldest }
-            return entries.values.filter { $0.batch.completed == nil }
-        }
-    }
+    func incomplete() -> [Entry] { entries.withLock { $0.incomplete(now: Timestamp.now.milliseconds) } }
 
     /// Stops reading.
     public func close() async { await follower.close() }
 }
 
-extension [String: BatchLog.Entry] {
-    fileprivate mutating func add(_ message: BatchMessage, _ record: ConsumedRecord) {
+/// The messages about all batches that are known. A batch is forgotten when there has been no message about it for the
+/// retention. Its id can then be used again. A pure value; all times are in milliseconds since 1970.
+struct BatchEntries: Sendable {
+    private var entries: [String: BatchLog.Entry] = [:]
+    private let retention: Int64
+    /// The number of entries at which old ones are removed.
+    private var limit = Self.smallestLimit
+
+    private static let smallestLimit = 1024
+
+    init(retention: Int64) { self.retention = retention }
+
+    /// The number of entries, including old ones that are still to be removed.
+    var count: Int { entries.count }
+
+    func entry(of batch: String, now: Int64) -> BatchLog.Entry? {
+        entries[batch].flatMap { isKnown($0, now: now) ? $0 : nil }
+    }
+
+    /// The batches that are not completed.
+    func incomplete(now: Int64) -> [BatchLog.Entry] {
+        entries.values.filter { $0.batch.completed == nil && isKnown($0, now: now) }
+    }
+
+    private func isKnown(_ entry: BatchLog.Entry, now: Int64) -> Bool { now - entry.updated <= retention }
+
+    mutating func add(_ message: BatchMessage, _ record: ConsumedRecord, now: Int64) {
         let time = record.timestamp
         var entry =
-            self[message.batch]
+            entry(of: message.batch, now: time)
             ?? BatchLog.Entry(first: record.offset, batch: Batch(id: message.batch, created: time), updated: time)
         entry.updated = time
         switch message.body {
         case .open(let created, let tenant, let owner, let webhook):
-            entry.batch.created = Swift.min(entry.batch.created, created)
+            entry.batch.created = min(entry.batch.created, created)
             entry.batch.tenant = entry.batch.tenant ?? tenant
             entry.batch.owner = entry.batch.owner ?? owner
             entry.batch.webhook = entry.batch.webhook ?? webhook
@@ -107,7 +132,11 @@ extension [String: BatchLog.Entry] {
             entry.batch.completed = entry.batch.completed ?? time
         case .counted: break
         }
-        self[message.batch] = entry
+        entries[message.batch] = entry
+        if entries.count >= limit {
+            entries = entries.filter { isKnown($0.value, now: now) }
+            limit = max(Self.smallestLimit, 2 * entries.count)
+        }
     }
 }
 

@@ -8,8 +8,9 @@ import Telemetry
 /// Tracks batches: counts the ends of their jobs, and publishes their progress and completion.
 ///
 /// Counts are kept in Redis and can be rebuilt from the topic of events. The trackers of all workers form a consumer
-/// group of the topic of messages about batches. docs/batches.md explains why each batch completes exactly once. The
-/// owner must call ``shutdown(gracePeriod:)`` at the end.
+/// group of the topic of messages about batches. docs/batches.md explains why each batch completes exactly once. After
+/// a fatal error a tracker leaves the group, so that another one takes over, and continues to count. The owner must
+/// call ``shutdown(gracePeriod:)`` at the end.
 public final class BatchTracker: Sendable {
     private let consumer: JobConsumer
     private let outbox: BatchOutbox
@@ -35,15 +36,16 @@ public final class BatchTracker: Sendable {
     ///   - lists: the lists from which batches are made.
     ///   - log: the log.
     ///   - metrics: the metrics of the process.
-    ///   - onEnd: the callback for a fatal error.
     public init(
         _ options: BatchOptions, topics: Topics, kafka: KafkaProperties, group: String, consumer: JobConsumer.Options,
         _ redis: RedisClient, _ producer: Producer, batches: BatchLog, lists: BatchLists, log: Log,
-        metrics: Metrics, onEnd: @escaping @Sendable (KafkaError) -> Void
+        metrics: Metrics
     ) {
         self.topics = topics
         let group = "\(group)-batches"
         properties = kafka.notifier(group: group)
+        let (ends, end) = AsyncStream<KafkaError>.makeStream()
+        let onEnd: @Sendable (KafkaError) -> Void = { end.yield($0) }
         outbox = BatchOutbox(
             properties: kafka.transactions(group: group, instance: nil), producer, log: log, onEnd: onEnd)
         let batchMetrics = BatchMetrics(metrics)
@@ -77,6 +79,16 @@ public final class BatchTracker: Sendable {
             Task { [consumer = self.consumer] in
                 await audit.run { consumer.owns(TopicPartition(topics.batches, Topics.batchPartition)) }
             },
+            Task { [consumer = self.consumer] in
+                for await error in ends {
+                    log.error(
+                        "batches are no longer tracked by this worker; leaving them to other workers",
+                        ["reason": "\(error)", "mend": error.batchRemedy(group)])
+                    // A consumer can leave the group only after it has joined.
+                    await consumer.waitForAssignment()
+                    _ = await consumer.shutdown(gracePeriod: .zero)
+                }
+            },
         ]
     }
 
@@ -109,5 +121,19 @@ public final class BatchTracker: Sendable {
         await recounter.close()
         await outbox.close()
         for task in tasks { await task.value }
+    }
+}
+
+extension KafkaError {
+    /// The action of the operator after a fatal error of a tracker.
+    /// - Parameter group: the consumer group of the trackers.
+    fileprivate func batchRemedy(_ group: String) -> String {
+        switch code {
+        case .transactionsNotAllowed:
+            "grant WRITE and DESCRIBE on transactional ids with the prefix \(group), and restart the worker"
+        case .invalidTransactionTimeout:
+            "set transaction.timeout.ms in kafka.properties to at most transaction.max.timeout.ms of the brokers"
+        default: "correct kafka.properties if the reason names a property, and restart the worker"
+        }
     }
 }

@@ -140,56 +140,137 @@ public struct FailedJobReader: Sendable {
         self.properties = properties
     }
 
-    /// Returns the messages of failed jobs in order, without their batch. Those that Kafka has deleted are left out.
-    /// - Throws: ``KafkaError``, `CancellationError`.
-    public func jobs(of failures: [BatchFailure]) async throws -> [(failure: BatchFailure, job: JobBuilder)] {
-        var wanted: [String: Set<RecordPosition>] = [:]
-        for position in failures.compactMap({ RecordPosition($0.record) }) where topics.lanes.contains(position.topic) {
-            wanted[position.topic, default: []].insert(position)
-        }
-        var messages: [String: [UInt8]] = [:]
-        for (topic, positions) in wanted { try await read(positions, of: topic, into: &messages) }
-        return failures.compactMap { failure in
-            // The worker has decoded the message before.
-            guard let message = messages[failure.record],
-                var job = try? JobBuilder(json: message, maximumSize: message.count)
-            else { return nil }
-            job["batch"] = nil
-            if job["id"] == nil { job.set("id", failure.job) }
-            return (failure, job)
-        }
+    /// Returns the jobs of these failures that Kafka has not deleted, in slices.
+    /// - Parameter bytes: the size of the messages after which a slice ends.
+    public func slices(of failures: [BatchFailure], bytes: Int = FailedJobSlices.defaultBytes) -> FailedJobSlices {
+        FailedJobSlices(failures, topics, properties: properties, bytes: bytes)
     }
 
-    private func read(
-        _ positions: Set<RecordPosition>, of topic: String, into messages: inout [String: [UInt8]]
-    ) async throws {
+    /// Returns the jobs of these failures that Kafka has not deleted, all at once, in the order of the failures.
+    /// - Throws: ``KafkaError``, `CancellationError`.
+    public func jobs(of failures: [BatchFailure]) async throws -> [FailedJob] {
+        let slices = slices(of: failures)
+        var jobs: [FailedJob] = []
+        do {
+            while let slice = try await slices.next() { jobs += slice }
+        } catch {
+            await slices.close()
+            throw error
+        }
+        await slices.close()
+        return jobs.sorted { $0.index < $1.index }
+    }
+}
+
+/// A failed job of a batch that can be submitted again.
+public struct FailedJob: Sendable {
+    /// The index of the failure in the list that the job was requested with.
+    public let index: Int
+    /// The failure.
+    public let failure: BatchFailure
+    /// The message of the job, without its batch.
+    public let job: JobBuilder
+}
+
+/// Failed jobs of a batch, which are read from their topics as they are requested. Only one slice of them is in memory.
+///
+/// Only one task may use it. The owner must call ``close()`` at the end.
+public actor FailedJobSlices {
+    /// The default size of the messages after which a slice ends, in bytes.
+    public static let defaultBytes = 8 << 20
+
+    private let failures: [BatchFailure]
+    /// The index of the failure of each record.
+    private let indices: [RecordPosition: Int]
+    private let properties: [String: String]
+    private let bytes: Int
+    /// The records in each topic that is still to be read.
+    private var topics: [[RecordPosition]]
+    private var reader: TopicReader?
+    /// The last record in each partition that is being read.
+    private var left: [Int32: Int64] = [:]
+    /// Records that were read and belong to the next slice.
+    private var records: ArraySlice<ConsumedRecord> = []
+
+    fileprivate init(_ failures: [BatchFailure], _ topics: Topics, properties: [String: String], bytes: Int) {
+        var indices: [RecordPosition: Int] = [:]
+        for (index, failure) in failures.enumerated() {
+            guard let position = RecordPosition(failure.record), topics.lanes.contains(position.topic) else { continue }
+            indices[position] = index
+        }
+        self.failures = failures
+        self.indices = indices
+        self.properties = properties
+        self.bytes = bytes
+        self.topics = Array(Dictionary(grouping: indices.keys, by: \.topic).values)
+    }
+
+    /// Returns the next jobs; nil at the end.
+    /// - Throws: ``KafkaError``, `CancellationError`.
+    public func next() async throws -> [FailedJob]? {
+        var (slice, size): ([FailedJob], Int) = ([], 0)
+        while size < bytes {
+            if let record = records.popFirst() {
+                guard let job = job(in: record) else { continue }
+                slice.append(job)
+                size += record.bytes
+            } else if !(try await read()) {
+                break
+            }
+        }
+        return slice.isEmpty ? nil : slice
+    }
+
+    /// Stops reading. A second call returns immediately.
+    public func close() async {
+        await reader?.close()
+        reader = nil
+    }
+
+    private func job(in record: ConsumedRecord) -> FailedJob? {
+        let position = RecordPosition(topic: record.topic, partition: record.partition, offset: record.offset)
+        // The worker has decoded the message before.
+        guard let index = indices[position], let message = record.value,
+            var job = try? JobBuilder(json: message, maximumSize: message.count)
+        else { return nil }
+        job["batch"] = nil
+        if job["id"] == nil { job.set("id", failures[index].job) }
+        return FailedJob(index: index, failure: failures[index], job: job)
+    }
+
+    /// Reads the next records. Returns false at the end.
+    private func read() async throws -> Bool {
+        while left.isEmpty {
+            await close()
+            guard let positions = topics.popLast(), let topic = positions.first?.topic else { return false }
+            try await open(topic, for: positions)
+        }
+        guard let batch = try await reader?.nextBatch() else { throw CancellationError() }
+        records = batch.records[...]
+        for record in batch.records {
+            if let last = left[record.partition], record.offset >= last { left[record.partition] = nil }
+        }
+        for partition in batch.ends.keys { left[partition] = nil }
+        return true
+    }
+
+    private func open(_ topic: String, for positions: [RecordPosition]) async throws(KafkaError) {
         let end = try await TopicReader.open(topic, from: .end, properties: properties)
         var starts = end.endOffsets
         await end.close()
-        var left = Dictionary(grouping: positions, by: \.partition).mapValues { $0.map(\.offset).max() ?? 0 }
-        for position in positions { starts[position.partition] = min(starts[position.partition] ?? 0, position.offset) }
-        let reader = try await TopicReader.open(topic, from: .offsets(starts), properties: properties, tellsEnds: true)
-        do {
-            while !left.isEmpty {
-                guard let batch = try await reader.nextBatch() else { throw CancellationError() }
-                for record in batch.records {
-                    let position = RecordPosition(
-                        topic: topic, partition: record.partition, offset: record.offset)
-                    if positions.contains(position) { messages[position.description] = record.value }
-                    if let last = left[record.partition], record.offset >= last { left[record.partition] = nil }
-                }
-                for partition in batch.ends.keys { left[partition] = nil }
-            }
-        } catch {
-            await reader.close()
-            throw error
+        for position in positions {
+            // The topic may have been created again with fewer partitions.
+            guard let start = starts[position.partition] else { continue }
+            starts[position.partition] = min(start, position.offset)
+            left[position.partition] = max(left[position.partition] ?? 0, position.offset)
         }
-        await reader.close()
+        if left.isEmpty { return }
+        reader = try await TopicReader.open(topic, from: .offsets(starts), properties: properties, tellsEnds: true)
     }
 }
 
 /// The position of a record: its topic, partition and offset, separated by hyphens.
-private struct RecordPosition: Hashable, CustomStringConvertible {
+private struct RecordPosition: Hashable {
     let topic: String
     let partition: Int32
     let offset: Int64
@@ -207,6 +288,4 @@ private struct RecordPosition: Hashable, CustomStringConvertible {
         else { return nil }
         self.init(topic: parts.dropLast(2).joined(separator: "-"), partition: partition, offset: offset)
     }
-
-    var description: String { "\(topic)-\(partition)-\(offset)" }
 }

@@ -61,6 +61,7 @@ public struct DeadLetterSummary: Sendable {
             writer.member("source", source)
             writer.member("tenant", tenant)
             writer.member("from", letter.provenance?.coordinates)
+            writer.member("cut", letter.originalBytes)
             writer.member("lane", lane?.rawValue)
             writer.member("replays", letter.replays)
             writer.member("replayed", isReplayed)

@@ -34,6 +34,8 @@ public final class JobConsumer: Sendable {
         public var commitInterval = Duration.milliseconds(250)
         /// The time that a revoked partition waits for jobs that have begun. The whole group waits meanwhile.
         public var revocationTimeout = Duration.seconds(1)
+        /// The time that a revoked partition, or a drain, waits for the last commit.
+        var commitTimeout = Duration.seconds(5)
         /// Creates options with default values.
         public init() {}
 
@@ -258,15 +260,22 @@ public final class JobConsumer: Sendable {
     /// Leaves the group. If librdkafka does not end, the group notices when the session expires, as after a crash.
     private func leave() async {
         guard let member = consumer.withLock({ $0 }) else { return }
-        let hasLeft = Lock(false)
-        await withTimeout(Self.leaveTimeout) {
-            await member.close()
-            hasLeft.withLock { $0 = true }
-        }
+        let hasLeft = await ends(within: Self.leaveTimeout) { await member.close() }
         consumer.withLock { $0 = nil }
-        if !hasLeft.withLock({ $0 }) {
+        if !hasLeft {
             log.warning("worker did not leave its group in time", ["of": things, "timeout": Self.leaveTimeout])
         }
+    }
+
+    /// Waits for `work`, but at most for `limit`. Unfinished work continues in the background.
+    /// - Returns: true if the work has ended.
+    private func ends(within limit: Duration, _ work: @escaping @Sendable () async -> Void) async -> Bool {
+        let hasEnded = Lock(false)
+        await withTimeout(limit) {
+            await work()
+            hasEnded.withLock { $0 = true }
+        }
+        return hasEnded.withLock { $0 }
     }
 
     /// True if the group has assigned partitions to this consumer, possibly none, and it is not draining.
@@ -329,16 +338,17 @@ public final class JobConsumer: Sendable {
     /// Ends jobs. Their offsets may be committed, and jobs that wait take their place.
     /// - Parameter committed: the offsets that the brokers have stored with their end.
     func end(_ deliveries: [JobDelivery], committed: [TopicPartition: GroupOffset] = [:]) {
-        let (credits, admitted) = update { state in
+        let consumer = consumer.withLock { $0 }
+        let admitted = update { state in
             state.ledger.committed(committed)
             state.ended += deliveries.count
-            let credits = deliveries.runs(by: { $0.entry.assignment }).map { run in
-                (run[run.startIndex].entry.partition, run.reduce(into: .none) { $0 += state.ledger.end($1.entry) })
+            for run in deliveries.runs(by: { $0.entry.assignment }) {
+                let credit: Credit = run.reduce(into: .none) { $0 += state.ledger.end($1.entry) }
+                // Under the lock, so that the partition has not been revoked and assigned again meanwhile.
+                consumer?.addCredit(credit, to: run[run.startIndex].entry.partition)
             }
-            return (credits, state.replace(deliveries))
+            return state.replace(deliveries)
         }
-        let consumer = consumer.withLock { $0 }
-        for (partition, credit) in credits { consumer?.addCredit(credit, to: partition) }
         if !admitted.isEmpty { receive(admitted) }
     }
 
@@ -367,15 +377,14 @@ public final class JobConsumer: Sendable {
                     "ignoring commit metadata of another version; some jobs may be redelivered",
                     ["partition": assignment.partition.description])
             }
-            let credit = state.withLock { state in
+            state.withLock { state in
+                guard state.ledger.isCurrent(assignment) else { return }
+                state.queues[assignment] = AdmissionQueue(
+                    window: options.window, reserve: options.reserve, limiter: limiter, isHeld: state.hold?.isHeld)
+                // Under the lock, as in `end`.
                 let credit = state.ledger.open(assignment, committed: offset, map: map)
-                if state.ledger.isCurrent(assignment) {
-                    state.queues[assignment] = AdmissionQueue(
-                        window: options.window, reserve: options.reserve, limiter: limiter, isHeld: state.hold?.isHeld)
-                }
-                return credit
+                consumer.addCredit(credit, to: assignment.partition)
             }
-            consumer.addCredit(credit, to: assignment.partition)
         }
     }
 
@@ -397,14 +406,19 @@ public final class JobConsumer: Sendable {
     }
 
     /// Revokes jobs of these partitions (nil for all) that have not begun, waits up to `timeout` for the others, and
-    /// commits.
+    /// commits. The commit has a limit of its own, because librdkafka waits long for a coordinator that does not
+    /// respond.
     func close(_ partitions: [TopicPartition]?, within timeout: Duration) async {
         recall(partitions)
         let idle = AsyncEvent()
         update { $0.idleEvents.append((partitions, idle)) }
         await withTimeout(timeout) { await idle.wait() }
         idle.signal()
-        await commits.commit(self)
+        if !(await ends(within: options.commitTimeout, { [self] in await commits.commit(self) })) {
+            log.warning(
+                "offsets were not committed in time; completed jobs may be redelivered",
+                ["of": things, "timeout": options.commitTimeout])
+        }
         let untracked = state.withLock { $0.ledger.untracked(in: partitions) }
         guard untracked > 0 else { return }
         metrics.untracked.add(untracked)

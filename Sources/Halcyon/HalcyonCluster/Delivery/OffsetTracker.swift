@@ -230,13 +230,19 @@ struct OffsetTracker {
         for (partition, ledger) in partitions {
             var chosen = (ending[partition] ?? []).sorted { $0.offset < $1.offset }
             var next = ledger.uncommitted(ending: chosen.map(\.offset), metadataLimit: metadataLimit)
-            // The metadata omits the highest offsets. The lowest job always fits, because it leaves less to store. (If
-            // the limit was lowered and earlier completed offsets do not fit, at least no more are omitted.)
-            while !next.tellsAll, let last = chosen.popLast() {
+            if !next.tellsAll {
                 let now = ledger.uncommitted(metadataLimit: metadataLimit)
-                if !now.tellsAll, next.toldEnd >= now.toldEnd { break }
-                snapshot.untracked.insert(last)
-                next = ledger.uncommitted(ending: chosen.map(\.offset), metadataLimit: metadataLimit)
+                // The metadata omits the highest offsets. The lowest job always fits, because it leaves less to store.
+                // If the limit was lowered, earlier completed offsets may not fit. Then no more of them are omitted,
+                // and none of the jobs.
+                while let last = chosen.last, !next.tellsAll,
+                    now.tellsAll || next.toldEnd < now.toldEnd || next.toldEnd <= last.offset
+                {
+                    snapshot.untracked.insert(chosen.removeLast())
+                    next = ledger.uncommitted(ending: chosen.map(\.offset), metadataLimit: metadataLimit)
+                }
+                // A commit that ends no job can wait until it reports as much as the stored one.
+                if chosen.isEmpty, next.tellsLess { continue }
             }
             snapshot.offsets[partition] = next.offset
         }

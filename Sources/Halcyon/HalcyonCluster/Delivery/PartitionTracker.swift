@@ -175,6 +175,8 @@ struct PartitionTracker {
         var toldEnd: Int64 = 0
         /// True if the commit reports all completed offsets.
         var tellsAll = true
+        /// True if the stored commit reports completed offsets that this one omits.
+        var tellsLess = false
     }
 
     /// The commit after these jobs have ended too, with metadata about completed offsets beyond.
@@ -186,6 +188,10 @@ struct PartitionTracker {
         let commitMetadata = map.commitMetadata(limit: limit)
         let end = map.toldEnd(commitMetadata)
         var commit = Commit(toldEnd: end, tellsAll: max(highestEnded, offsets.max() ?? -1) < end)
+        if !commit.tellsAll {
+            let stored = CompletedRanges(commitMetadata: committed.metadata, at: committed.offset)
+            commit.tellsLess = (stored?.runs.last?.upperBound ?? committed.offset) > end
+        }
         if map.base >= committed.offset {
             let offset = GroupOffset(map.base, metadata: commitMetadata.text)
             commit.offset = offset == committed ? nil : offset

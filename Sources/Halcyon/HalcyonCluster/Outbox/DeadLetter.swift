@@ -2,7 +2,7 @@ import Formats
 import HalcyonModel
 import Kafka
 
-/// A message in the topic `dead`, unchanged, with the reason in its headers.
+/// A message in the topic `dead`, unchanged unless it was too large, with the reason in its headers.
 public struct DeadLetter: Hashable, Sendable {
     /// The code of the last error.
     public var code: String
@@ -14,6 +14,8 @@ public struct DeadLetter: Hashable, Sendable {
     public var history: AttemptHistory?
     /// The reason why the job was not retried; nil for a message that could not be processed at all.
     public var reason: RetryExhaustedReason?
+    /// The size of the original message in bytes, if only a part of it is stored; nil if the dead letter is complete.
+    public var originalBytes: Int?
     /// The record in the topic `dead`.
     public var record: ConsumedRecord
 
@@ -37,14 +39,17 @@ public struct DeadLetter: Hashable, Sendable {
 }
 
 extension DeadLetter {
-    /// Shortens a dead letter that Kafka rejects as too large to the first 64 KiB of its message, without long headers
-    /// of the producer. A header states the original number of bytes.
+    /// Shortens a dead letter that Kafka rejects as too large to the first 64 KiB of its message, without long headers.
+    /// If a part of the original message is lost, a header states its number of bytes.
     public static func shortened(_ letter: ProducerRecord) -> ProducerRecord {
-        let most = 64 << 10
+        let (most, bytes) = (64 << 10, letter.value?.count ?? 0)
+        func isLong(_ header: RecordHeader) -> Bool { (header.value?.count ?? 0) > 1 << 10 }
         var short = letter
         short.value = letter.value.map { Array($0.prefix(most)) }
-        short.headers.removeAll { ($0.value?.count ?? 0) > 1 << 10 }
-        if let count = letter.value?.count, count > most { short.headers.append(HalcyonHeader.cut.with(count)) }
+        short.headers.removeAll(where: isLong)
+        if bytes > most || letter.headers.unmoved.contains(where: isLong) {
+            short.headers.append(HalcyonHeader.cut.with(bytes))
+        }
         return short
     }
 }
@@ -61,6 +66,7 @@ extension DeadLetter {
         provenance = OriginalRecord(headers)
         history = AttemptHistory(headers)
         reason = headers.text(HalcyonHeader.reason.name).flatMap(RetryExhaustedReason.init(rawValue:))
+        originalBytes = headers.number(.cut).map { Int($0) }
         self.record = record
     }
 
@@ -120,8 +126,17 @@ public enum Replay {
 
     /// Creates the record that replays a dead letter: the original message for its lane, or the event of a webhook, to
     /// be sent immediately. The header `halcyon-replays` counts the replays.
-    /// - Throws: ``JobError`` for a dead letter that came neither from a lane of this cluster nor from its events.
+    /// - Throws: ``JobError`` for a dead letter that came neither from a lane of this cluster nor from its events, or
+    ///   that has only a part of the original message.
     public static func record(of letter: DeadLetter, _ topics: Topics) throws(JobError) -> ProducerRecord {
+        if let bytes = letter.originalBytes {
+            let original = letter.provenance.map {
+                "; until Kafka deletes it, the original is in topic \($0.topic), partition \($0.partition), "
+                    + "offset \($0.offset): submit it again from there"
+            }
+            throw JobError(
+                .invalidJob, "the dead letter has only a part of the message of \(bytes) bytes\(original ?? "")")
+        }
         var record = try unmarked(letter, topics)
         record.headers.removeAll { $0.name == counter }
         record.headers.append(RecordHeader(counter, "\(letter.replays + 1)"))

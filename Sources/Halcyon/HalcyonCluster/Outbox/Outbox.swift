@@ -40,18 +40,21 @@ extension Outbox {
     /// - Parameters:
     ///   - forms: at least one list of records, each smaller than the one before.
     ///   - refusals: the log of rejections, which is notified while Kafka rejects all forms.
+    /// - Returns: the number of the form that was published, from 0.
     /// - Throws: ``KafkaError`` if the job's partition was revoked (``KafkaError/Code/illegalGeneration``), or the
     ///   connection is closed. The job has not ended in that case.
+    @discardableResult
     public func complete(
         _ delivery: JobDelivery, publishingOneOf forms: some Collection<[ProducerRecord]>, _ refusals: Refusals
-    ) async throws(KafkaError) {
+    ) async throws(KafkaError) -> Int {
         var (backoff, isRefused) = (Backoff.kafka, false)
         defer { if isRefused { refusals.end() } }
         while true {
             var refusal: KafkaError?
-            for records in forms {
+            for (number, records) in forms.enumerated() {
                 do throws(KafkaError) {
-                    return try await complete(delivery, publishing: records)
+                    try await complete(delivery, publishing: records)
+                    return number
                 } catch {
                     guard error.isRefusal else { throw error }
                     refusal = error

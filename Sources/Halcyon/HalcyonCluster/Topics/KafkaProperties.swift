@@ -96,15 +96,23 @@ public struct KafkaProperties: Sendable {
         ]) { $1 }
     }
 
-    /// The properties of a producer that publishes events and commits offsets in transactions.
+    /// The properties of a producer that publishes events and commits offsets in transactions. Timeouts of the operator
+    /// are capped at that of transactions, because librdkafka rejects longer ones.
     /// - Parameter instance: the unique name of the worker; nil for a random one.
     public func transactions(group: String, instance: String?) -> [String: String] {
         let name = instance ?? "\(UInt64.random(in: 0 ... .max))-\(UInt64.random(in: 0 ... .max))"
-        return merged(
+        var properties = merged(
             Self.durable.merging([
                 "client.id": "halcyon-transactions", "transactional.id": "\(group)-\(name)",
                 "transaction.timeout.ms": "\(transactionTimeout)",
             ]) { $1 })
+        let limit = properties["transaction.timeout.ms"].flatMap { Int($0) } ?? transactionTimeout
+        for name in ["message.timeout.ms", "delivery.timeout.ms", "socket.timeout.ms"] {
+            guard let timeout = properties[name].flatMap({ Int($0) }) else { continue }
+            // 0 stands for no limit.
+            properties[name] = "\(timeout > 0 ? min(timeout, limit) : limit)"
+        }
+        return properties
     }
 
     /// The time that the group waits for a live member to rejoin: a minute, or the rebalance timeout plus half a

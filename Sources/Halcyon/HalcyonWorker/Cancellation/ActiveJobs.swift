@@ -29,15 +29,20 @@ final class ActiveJobs: Sendable {
         var byDisplaySlot: [[UInt8]: [ActiveJob]] = [:]
         /// The jobs that belong to a batch, by the UTF-8 bytes of its id.
         var byBatch: [[UInt8]: [ActiveJob]] = [:]
-        /// The batches that were cancelled.
-        var cancelledBatches: Set<String> = []
     }
 
     private let timers = TimerThread(name: "deadlines")
     private let state: Lock<State>
+    private let isBatchCancelled: @Sendable (String) -> Bool
 
-    /// - Parameter cancelled: The jobs that are known to be cancelled.
-    init(cancelled: CancelledJobs) { state = Lock(State(cancelled: cancelled)) }
+    /// - Parameters:
+    ///   - cancelled: The jobs that are known to be cancelled.
+    ///   - isBatchCancelled: A function that returns true if a batch was cancelled. It must know a cancellation before
+    ///     ``cancel(batch:)`` is called.
+    init(cancelled: CancelledJobs, isBatchCancelled: @escaping @Sendable (String) -> Bool = { _ in false }) {
+        state = Lock(State(cancelled: cancelled))
+        self.isBatchCancelled = isBatchCancelled
+    }
 
     /// Runs the work of a job, which can be cancelled while it runs.
     /// - Parameters:
@@ -86,13 +91,7 @@ final class ActiveJobs: Sendable {
 
     /// Cancels the jobs of a batch that are in flight.
     func cancel(batch: String) {
-        let jobs = state.withLock { state in
-            // A job may be about to enter, after its batch was checked. That takes moments, so old ones are forgotten.
-            if state.cancelledBatches.count >= 1000 { state.cancelledBatches = [] }
-            state.cancelledBatches.insert(batch)
-            return state.byBatch[Array(batch.utf8)] ?? []
-        }
-        for job in jobs { job.cancel(.cancelled) }
+        for job in state.withLock({ $0.byBatch[Array(batch.utf8)] ?? [] }) { job.cancel(.cancelled) }
     }
 
     /// Cancels the jobs of a display slot whose generation is lower than `generation`.
@@ -125,10 +124,9 @@ final class ActiveJobs: Sendable {
             if let slot = identity.slot { state.byDisplaySlot[Array(slot.key.utf8), default: []].append(job) }
             if let batch = identity.batch { state.byBatch[Array(batch.utf8), default: []].append(job) }
             return state.cancelled.contains(identity)
-                || identity.batch.map(state.cancelledBatches.contains) ?? false
         }
         // The cancellation arrived after the job was received.
-        if isCancelled { job.cancel(.cancelled) }
+        if isCancelled || identity.batch.map(isBatchCancelled) ?? false { job.cancel(.cancelled) }
     }
 
     private func leave(_ job: ActiveJob) {
