@@ -89,7 +89,7 @@ import Testing
             try await store.put(made(key, "new", 12))
             #expect(await Self.files(store) == ["files/cat.jpg/12x8\(Self.ending(key))"])
             #expect(await store.find(key)?.body == Array("new".utf8))
-            try await store.remove(key)
+            try await store.remove(key, of: made(key, "new", 12).rule)
             try await until("the result is removed") { await store.find(key) == nil }
             try await until("its file is removed") { await Self.files(store).isEmpty }
         }

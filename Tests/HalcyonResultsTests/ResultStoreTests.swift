@@ -108,10 +108,9 @@ import Testing
     @Test(arguments: StorageKind.allCases) func purgeByTagReachesHits(_ kind: StorageKind) async throws {
         try await kind.with { options in
             try await ResultStore.with(options) { store in
-                let result = Samples.result(fence: Samples.now - 1000)
+                let (result, end) = (Samples.result(fence: Samples.now - 1000), Timestamp.now.seconds + 100)
                 try await store.put(result)
-                try await store.index(result.key, under: ["x"], of: nil, until: Timestamp.now.seconds + 100)
-                try await store.index(result.key, under: ["x"], of: nil, until: Timestamp.now.seconds + 100)
+                for _ in 0..<2 { try await store.index(result.key, under: ["x"], of: nil, until: end) }
                 try await until("the entry is written") { await store.allNames().count == 2 }
                 #expect(try await store.purge(Purge(.tag("x")), at: Samples.now) == 1)
                 #expect(await store.find(result.key) == nil)
@@ -122,6 +121,45 @@ import Testing
                 try await until("the entry is written") { await store.allNames().count == 3 }
                 #expect(try await store.purge(Purge(.tag("x")), at: Samples.now + 2_000_000) == 1)
                 #expect(await store.find(next.key) == nil)
+            }
+        }
+    }
+
+    /// An entry lasts as long as the result, whose life a job may extend.
+    @Test func entryIsWrittenAgainForALongerLife() async throws {
+        try await StorageKind.folder.with { options in
+            try await ResultStore.with(options) { store in
+                let (result, end) = (Samples.result(), Timestamp.now.seconds + 100)
+                let entry = ObjectName.entry(result.key, in: .tag("x", of: nil))
+                try await store.put(result)
+                for seconds in [0.0, 500] {
+                    try await store.index(result.key, under: ["x"], of: nil, until: end + seconds)
+                    try await until("the entry lasts as long") {
+                        let expiry = try await store.storage.list(entry, after: nil).first?.expiresAt
+                        return expiry ?? 0 >= end + seconds
+                    }
+                }
+            }
+        }
+    }
+
+    /// A job that extends the life of a result has other tags than the one that made it.
+    @Test(arguments: StorageKind.allCases) func extensionKeepsTheTagsOfTheResult(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            try await ResultStore.with(options) { store in
+                let result = Samples.result(fence: Samples.now - 1000)
+                try await store.put(result, tags: ["x"])
+                var longer = result
+                longer.expiresAt += 100_000
+                try await store.extend(longer, tags: ["y"])
+                let (expected, end) = (longer.found(with: ["x"]), Double(longer.expiresAt) / 1000)
+                try await until("the result is written again") { await store.find(expected.key) == expected }
+                let entry = ObjectName.entry(expected.key, in: .tag("x", of: nil))
+                let expiry = try #require(try await store.storage.list(entry, after: nil).first).expiresAt
+                let lasts = expiry.map { $0 >= end } ?? kind.isBucket
+                #expect(lasts)
+                #expect(try await store.purge(Purge(.tag("x")), at: Samples.now) == 1)
+                #expect(await store.find(expected.key) == nil)
             }
         }
     }
@@ -204,6 +242,23 @@ import Testing
                 // As after a rendering.
                 try await store.writeBehind(result, tags: [])
                 try await until("the result is written again") { await store.find(result.key) == result }
+            }
+        }
+    }
+
+    @Test(arguments: StorageKind.allCases) func removesOnlyResultsOfTheRule(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            try await ResultStore.with(options) { store in
+                let result = Samples.result()
+                var other = Samples.result(Samples.key("b"))
+                other.rule = "600"
+                for stored in [result, other] {
+                    try await store.put(stored)
+                    try await store.remove(stored.key, of: "0")
+                    await store.queue.wait(for: stored.key.description)
+                }
+                #expect(await store.find(result.key) == nil)
+                #expect(await store.find(other.key) == other)
             }
         }
     }

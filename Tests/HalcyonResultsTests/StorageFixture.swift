@@ -23,7 +23,7 @@ enum StorageKind: String, CaseIterable, Sendable {
         switch self {
         case .folder:
             let folder = TemporaryFolder("results")
-            let result = await outcome { try await body(ResultStoreOptions(.folder("\(folder.path)/store"))) }
+            let result = await outcome { try await body(.patient(.folder("\(folder.path)/store"))) }
             await folder.remove()
             try result.get()
         case .s3:
@@ -50,7 +50,7 @@ enum StorageKind: String, CaseIterable, Sendable {
         let parts = try #require(URLComponents(string: url))
         let (host, port) = (try #require(parts.host), try #require(parts.port))
         let prefix = "\(UInt64.random(in: .min ... .max))/"
-        var options = ResultStoreOptions(.s3(bucket: String(parts.path.dropFirst()), prefix: prefix))
+        var options = ResultStoreOptions.patient(.s3(bucket: String(parts.path.dropFirst()), prefix: prefix))
         options.s3.endpoint = try WebURL("\(parts.scheme ?? "http")://\(host):\(port)")
         options.s3.region = parts.query ?? ""
         options.s3.credentials = .init(accessKey: parts.user ?? "", secretKey: parts.password ?? "")
@@ -59,6 +59,15 @@ enum StorageKind: String, CaseIterable, Sendable {
 
     private func outcome(_ body: () async throws -> Void) async -> Result<Void, any Error> {
         do { return .success(try await body()) } catch { return .failure(error) }
+    }
+}
+
+extension ResultStoreOptions {
+    /// Creates default options with a timeout of reads that a busy machine does not reach.
+    fileprivate static func patient(_ location: ResultStoreLocation) -> ResultStoreOptions {
+        var options = ResultStoreOptions(location)
+        options.readTimeout = .seconds(600)
+        return options
     }
 }
 

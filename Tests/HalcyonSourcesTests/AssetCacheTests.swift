@@ -1,4 +1,5 @@
 import Concurrency
+import Formats
 import Glibc
 import HalcyonModel
 import TestSupport
@@ -13,7 +14,7 @@ import Vips
         maximumBytes: Int = 1 << 20, defaultLifetime: Double = 60, _ origin: RawOrigin,
         _ body: (AssetCache) async throws -> Void
     ) async throws {
-        var options = SourceOptions()
+        var options = SourceOptions.patient
         options.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         let pool = ThreadPool(name: "draw", threads: 1, onThreadEnd: VipsLibrary.endThread)
         let loader = SourceLoader(options, drawingOn: pool)
@@ -85,6 +86,24 @@ import Vips
             }
             #expect(origin.requests.count == requests)
         }
+    }
+
+    /// The source cache returns what it has fetched some time ago.
+    @Test(
+        arguments: [
+            (["Cache-Control": "max-age=6000"], 10, 1), (["Cache-Control": "max-age=6000"], 6001, 2),
+            ([:], 10, 1), ([:], 6001, 2),
+        ] as [(HTTPFields, Double, Int)])
+    func ageReducesTheLifetime(headers: HTTPFields, age: Double, loads: Int) async throws {
+        let count = Lock(0)
+        let cache = AssetCache(maximumBytes: 1 << 20, defaultLifetime: 6000) { _, _ in
+            count.withLock { $0 += 1 }
+            return LoadedSource(body: [1], headers: headers, completedAt: Timestamp.now.seconds - age)
+        }
+        let request = SourceRequest(try Source("http://example.org/mark.png"))
+        for _ in 0..<2 { _ = try await cache.load(request) }
+        let counted = count.withLock { $0 }
+        #expect(counted == loads)
     }
 
     @Test func cancelledWaiterDoesNotAffectOthers() async throws {

@@ -5,12 +5,21 @@ import Vips
 
 @testable import HalcyonSources
 
+extension SourceOptions {
+    /// The default options with timeouts of 600 s. Tests of timeouts set their own.
+    static var patient: SourceOptions {
+        var options = SourceOptions()
+        (options.timeout, options.stallTimeout) = (.seconds(600), .seconds(600))
+        return options
+    }
+}
+
 /// Runs `body` with a loader, and closes the loader.
 func withLoader<Result>(
     custom: [any CustomSourceProvider] = [], _ change: (inout SourceOptions) -> Void = { _ in },
     _ body: (SourceLoader) async throws -> Result
 ) async throws -> Result {
-    var options = SourceOptions()
+    var options = SourceOptions.patient
     change(&options)
     let pool = ThreadPool(name: "draw", threads: 1, onThreadEnd: VipsLibrary.endThread)
     let loader = SourceLoader(options, custom: try CustomProviders(custom), drawingOn: pool)

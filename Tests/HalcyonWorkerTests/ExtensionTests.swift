@@ -15,6 +15,17 @@ import Vips
         }
     }
 
+    /// A processor that stops its own operation.
+    private struct Quitter: ImageProcessor {
+        let name = "quit"
+
+        func process(_ image: Image, parameters: String) throws -> Image {
+            let cancellation = Cancellation()
+            cancellation.cancel()
+            return try image.inMemory(cancellation)
+        }
+    }
+
     /// A square whose side in pixels is the parameter `side`, of one digit.
     private struct Square: ImageSizer {
         let name = "square"
@@ -62,5 +73,18 @@ import Vips
             }
         }
         try await origin.stop()
+    }
+
+    /// Only the cancellation of a job makes it end without an event of its own.
+    @Test func processorThatCancelsItselfFailsItsJob() async throws {
+        let extensions = try Extensions(processors: [Quitter()])
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker({ $0.extensions = extensions }) {
+                try await cluster.submit(
+                    #"{"id":"a","source":"initials:AB","width":9,"height":9,"processors":["quit"]}"#)
+                let failed = try await cluster.events.terminal(of: "a")
+                #expect(failed.code == "internal", "\(failed.message)")
+            }
+        }
     }
 }

@@ -39,6 +39,28 @@ import Testing
         #expect(line.fields["cause"] == .string("the account is overdrawn"))
     }
 
+    private struct Quitter: CustomSourceProvider {
+        let name = "quit"
+
+        func fetch(_ reference: String, ifNoneMatch known: Validators?) async throws -> FetchResponse {
+            throw CancellationError()
+        }
+    }
+
+    @Test func providerThatCancelsItselfFailsItsJobs() async throws {
+        let providers = try CustomProviders([Quitter()])
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker({ $0.providers = providers }) {
+                try await cluster.submit(#"{"id":"image","source":"quit:a","width":9}"#)
+                try await cluster.submit(#"{"id":"prefetch","source":"quit:a","prefetch":true}"#)
+                for id in ["image", "prefetch"] {
+                    let event = try await cluster.events.terminal(of: id)
+                    #expect(event.code == "provider_error", "\(event.message)")
+                }
+            }
+        }
+    }
+
     @Test func omitsCauseFieldsWithoutAnUnderlyingError() async throws {
         let sink = RecordingLogSink()
         try await WorkerFixture.with { cluster in

@@ -1,5 +1,8 @@
 import Foundation
+import HalcyonCluster
+import Kafka
 import Redis
+import Telemetry
 import TestSupport
 import Testing
 
@@ -122,5 +125,28 @@ import Testing
             }
         }
         try await origin.stop()
+    }
+
+    @Test func jobWhoseEventIsTooLargeHasFailed() async throws {
+        let metrics = Metrics()
+        let (failed, ready) = (
+            #"halcyon_jobs_total{lane="normal",outcome="failed",reason="internal"}"#,
+            #"halcyon_jobs_total{lane="normal",outcome="ready",reason="network"}"#
+        )
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(metrics: metrics) {
+                $0.kafka = KafkaProperties(
+                    brokers: cluster.broker.bootstrapServers,
+                    properties: ["message.max.bytes": "4000"] + MockCluster.fetchProperties)
+            } _: {
+                let metadata = String(repeating: "m", count: 8000)
+                try await cluster.submit(
+                    #"{"id":"large","source":"initials:A","width":9,"height":9,"metadata":"\#(metadata)"}"#)
+                let event = try await cluster.events.terminal(of: "large")
+                #expect(event.code == "internal" && event.message.contains("size limit"), "\(event.message)")
+                try await until("the job is counted") { metrics.value(of: failed) == 1 }
+                #expect(metrics.value(of: ready) == 0)
+            }
+        }
     }
 }

@@ -123,6 +123,24 @@ import Testing
         }
     }
 
+    /// A job whose response must not be stored removes no result of another rule, as in Redis.
+    @Test func uncacheableResponseRemovesNoResultOfAnotherRule() async throws {
+        try await Self.with(headers: ["Cache-Control: no-store"]) { fixture in
+            func submit(_ id: String, _ members: String) async throws -> EventLog.Entry {
+                try await fixture.cluster.submit(
+                    #"{"id":"\#(id)","source":"\#(fixture.origin.url("/a"))","width":64,\#(members)}"#)
+                return try await fixture.cluster.events.terminal(of: id)
+            }
+            _ = try await submit("a", #""maxAge":600"#)
+            try await fixture.written(1)
+            #expect(try await submit("b", #""cache":{"reload":true}"#).origin == "network")
+            // Waits for what is queued for the result, and writes it again if it is gone.
+            #expect(try await submit("c", #""maxAge":600,"cache":{"store":"required"}"#).origin == "memory")
+            let written = fixture.metrics.value(of: "halcyon_result_store_written_total")
+            #expect(written == 1)
+        }
+    }
+
     @Test func jobsCanExcludeTheStore() async throws {
         try await Self.with { fixture in
             let members = #","maxAge":600,"cache":{"source":false,"store":false}"#

@@ -34,6 +34,34 @@ extension ResultStore {
         note(PurgeScope(purge), at: time)
     }
 
+    /// Adds a purge to the known ones. Entries that it deletes are written again for later hits.
+    func note(_ scope: PurgeScope, at time: Int64) {
+        if tombstones.withLock({ $0.add(scope, at: time) }) { indexed.withLock { $0.forget() } }
+    }
+
+    /// Records in the background that jobs with these tags have hit a result, so that a purge of the tags deletes it.
+    /// - Parameter end: The expiry of the result in seconds since 1970.
+    /// - Throws: `CancellationError` if the task is cancelled while the queue of writes is full.
+    public func index(_ key: ResultKey, under tags: [String], of tenant: String?, until end: Double) async throws {
+        for tag in tags {
+            let name = ObjectName.entry(key, in: .tag(tag, of: tenant))
+            guard !indexed.withLock({ $0.contains(name, until: end) }) else { continue }
+            try await enqueue(name, name.utf8.count) { [self] in
+                // A result in the queue is written with the entries of its tags.
+                await queue.wait(for: key.description)
+                guard !indexed.withLock({ $0.contains(name, until: end) }) else { return }
+                _ = await writes.errors.tolerating { try await putEntry(name, until: end, isDurable: false) }
+            }
+        }
+    }
+
+    /// Writes an index entry.
+    func putEntry(_ name: String, until end: Double, isDurable: Bool) async throws(StorageError) {
+        let purges = indexed.withLock { $0.purges }
+        try await put(.marker(expiresAt: end), as: name, isDurable: isDurable)
+        indexed.withLock { $0.add(name, until: end, since: purges) }
+    }
+
     /// Deletes the objects of a scope, and the entries of its index.
     /// - Parameter isPurged: Returns true if a result is to be deleted.
     func delete(
@@ -121,6 +149,31 @@ extension ResultStore {
 
     /// The name after which the next page begins; nil if this is the last one.
     private func next(after page: [StorageEntry]) -> String? { page.count == pageSize ? page.last?.name : nil }
+}
+
+/// The index entries that this process has written since the last purge, up to a number of them.
+struct WrittenEntries: Sendable {
+    /// The expiries in seconds since 1970.
+    private var ends = LRUCache<String, Double>(capacity: 100_000)
+    /// The number of purges. One that begins while an entry is being written may delete it.
+    private(set) var purges = 0
+
+    /// Returns true if an entry has been written that lasts until `end` or longer.
+    mutating func contains(_ name: String, until end: Double) -> Bool {
+        ends.value(for: name).map { $0 >= end } ?? false
+    }
+
+    /// Adds an entry that has been written.
+    /// - Parameter purges: The number of purges before its writing.
+    mutating func add(_ name: String, until end: Double, since purges: Int) {
+        if purges == self.purges { ends.insert(end, for: name, cost: 1) }
+    }
+
+    /// Forgets all entries, because a purge deletes some of them.
+    mutating func forget() {
+        purges += 1
+        ends.removeAll()
+    }
 }
 
 extension PurgeScope {

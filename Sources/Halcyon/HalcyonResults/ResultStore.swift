@@ -19,13 +19,12 @@ public final class ResultStore: Sendable {
     /// Separate, because a full storage can still be read.
     let (reads, writes): (StorageGuard, StorageGuard)
     let metrics: ResultStoreMetrics
-    private let queue: WriteQueue
+    let queue: WriteQueue
     private let writers = PrioritySemaphore(ResultStore.writers)
     /// The maximum number of writes at the same time. Each needs a connection to an object store.
     static let writers = 32
     private let opened = ContinuousClock.now
-    /// The names of the index entries that this process has written.
-    private let indexed = Lock(LRUCache<String, Bool>(capacity: 100_000))
+    let indexed = Lock(WrittenEntries())
     /// The reads in flight.
     private let searches = Lock<[ResultKey: Task<StoredResult?, Never>]>([:])
     private let sweeping = Lock<Task<Void, Never>?>(nil)
@@ -193,10 +192,21 @@ public final class ResultStore: Sendable {
     /// Writes a result in the background. While the queue is full, it waits.
     /// - Throws: `CancellationError` if the task is cancelled while it waits.
     public func writeBehind(_ result: StoredResult, tags: [String]) async throws {
-        // The entries of these tags are written with the result.
-        for tag in tags { _ = isNew(ObjectName.entry(result.key, in: .tag(tag, of: result.tenant))) }
         try await enqueue(result.key.description, result.body.count) { [self] in
             _ = await writes.errors.tolerating { try await write(result, tags: tags, isDurable: false) }
+        }
+    }
+
+    /// Writes a result again in the background, because its life has been extended. It keeps the tags of the job that
+    /// made it.
+    /// - Parameter tags: The tags of the job that extends its life, used if the store does not have the result.
+    /// - Throws: `CancellationError` if the task is cancelled while it waits.
+    public func extend(_ result: StoredResult, tags: [String]) async throws {
+        try await enqueue(result.key.description, result.body.count) { [self] in
+            _ = await writes.errors.tolerating {
+                let former = try await record(of: result.key)
+                try await write(result, tags: tags, replacing: former, isDurable: false)
+            }
         }
     }
 
@@ -204,8 +214,8 @@ public final class ResultStore: Sendable {
     /// - Throws: ``StorageError``; `CancellationError`.
     public func ensure(_ result: StoredResult, tags: [String]) async throws {
         await queue.wait(for: result.key.description)
-        if let head = try await head(of: result.key), head.isComplete,
-            head.record.isNamed == (fileName(of: result) != nil),
+        let head = try await head(of: result.key)
+        if let head, head.isComplete, head.record.isNamed == (fileName(of: result) != nil),
             head.record.metadata.sha256 == result.metadata.sha256, head.record.expiresAt >= result.expiresAt
         {
             let (names, storage) = (Set([head.name, ObjectName.result(result.key)]), storage)
@@ -213,18 +223,25 @@ public final class ResultStore: Sendable {
                 for name in names { try await storage.synchronize(name) }
             }
         }
-        try await write(result, tags: tags, isDurable: true)
+        try await write(result, tags: tags, replacing: head?.record, isDurable: true)
     }
 
-    private func enqueue(_ name: String, _ bytes: Int, _ write: @escaping @Sendable () async -> Void) async throws {
+    /// Starts a write in the background. Writes of one name run one after the other.
+    /// - Throws: `CancellationError` if the task is cancelled while the queue is full.
+    func enqueue(_ name: String, _ bytes: Int, _ write: @escaping @Sendable () async -> Void) async throws {
         if try await !queue.add(name, bytes, write) {
             log.warning("result not written to the result store: the worker stops", ["name": name])
         }
     }
 
-    private func write(_ result: StoredResult, tags: [String], isDurable: Bool) async throws(StorageError) {
-        let scopes = tags.map { PurgeScope.tag($0, of: result.tenant) } + (result.tenant.map { [.tenant($0)] } ?? [])
-        try await write(result, in: scopes, isDurable: isDurable)
+    /// Writes a result, and corrects it if it has been purged or replaced meanwhile.
+    /// - Parameter former: The record that is replaced. If it is of the same result, its scopes remain.
+    private func write(
+        _ result: StoredResult, tags: [String], replacing former: ResultRecord? = nil, isDurable: Bool
+    ) async throws(StorageError) {
+        var scopes = tags.map { PurgeScope.tag($0, of: result.tenant) } + (result.tenant.map { [.tenant($0)] } ?? [])
+        if let former, former.fence == result.fence { scopes = former.scopes }
+        try await putObjects(of: result, in: scopes, isDurable: isDurable)
         try await settle(result, in: scopes)
     }
 
@@ -239,7 +256,7 @@ public final class ResultStore: Sendable {
             case .current: return
             case .replaced(var newer):
                 newer.source = result.source
-                try await write(newer, in: scopes, isDurable: true)
+                try await putObjects(of: newer, in: scopes, isDurable: true)
                 (result, isDeleted) = (newer, false)
             case .purged:
                 if isDeleted { return }
@@ -250,8 +267,9 @@ public final class ResultStore: Sendable {
         }
     }
 
-    private func write(
-        _ result: StoredResult, in scopes: [PurgeScope], isDurable: Bool
+    /// Writes the entries, the file and the record of a result, unless it has been purged.
+    private func putObjects(
+        of result: StoredResult, in scopes: [PurgeScope], isDurable: Bool
     ) async throws(StorageError) {
         let file = fileName(of: result)
         let record = ResultRecord(result, scopes: scopes, isNamed: file != nil)
@@ -259,7 +277,7 @@ public final class ResultStore: Sendable {
         let end = Double(result.expiresAt) / 1000
         // An entry without an object is harmless. An object without its entries would escape a purge, also after a
         // crash.
-        for scope in scopes { try await put(.marker(expiresAt: end), as: ObjectName.entry(result.key, in: scope)) }
+        for scope in scopes { try await putEntry(ObjectName.entry(result.key, in: scope), until: end, isDurable: true) }
         var object = StorageObject(
             body: result.body, mediaType: result.metadata.format.mediaType, record: record.json, expiresAt: end,
             isPrivate: result.metadata.isPrivate)
@@ -315,38 +333,15 @@ public final class ResultStore: Sendable {
         try await reads.run(within: options.writeTimeout) { () throws(StorageError) in try await storage.remove(names) }
     }
 
-    /// Records in the background that jobs with these tags have hit a result, so that a purge of the tags deletes it.
-    /// - Parameter end: The expiry of the result in seconds since 1970.
-    public func index(_ key: ResultKey, under tags: [String], of tenant: String?, until end: Double) async throws {
-        for tag in tags {
-            let name = ObjectName.entry(key, in: .tag(tag, of: tenant))
-            guard isNew(name) else { continue }
-            try await enqueue(name, name.utf8.count) { [self] in
-                let isWritten: Void? = await writes.errors.tolerating {
-                    try await put(.marker(expiresAt: end), as: name, isDurable: false)
-                }
-                if isWritten == nil { indexed.withLock { _ = $0.remove(name) } }
-            }
-        }
-    }
-
-    /// Adds a purge to the known ones. Entries that it deletes are written again for later hits.
-    func note(_ scope: PurgeScope, at time: Int64) {
-        if tombstones.withLock({ $0.add(scope, at: time) }) { indexed.withLock { $0.removeAll() } }
-    }
-
-    private func isNew(_ entry: String) -> Bool {
-        indexed.withLock { indexed in
-            guard indexed.value(for: entry) == nil else { return false }
-            _ = indexed.insert(true, for: entry, cost: 1)
-            return true
-        }
-    }
-
-    /// Deletes a result in the background, because it must not be stored any longer.
-    public func remove(_ key: ResultKey) async throws {
+    /// Deletes a result in the background whose expiry was determined by this rule, which no longer allows storing it.
+    /// Results of other rules stay.
+    /// - Throws: `CancellationError` if the task is cancelled while the queue of writes is full.
+    public func remove(_ key: ResultKey, of rule: String) async throws {
         try await enqueue(key.description, 0) { [self] in
-            _ = await reads.errors.tolerating { try await delete(key) }
+            _ = await reads.errors.tolerating {
+                guard try await record(of: key)?.rule == rule else { return }
+                try await delete(key)
+            }
         }
     }
 

@@ -61,7 +61,7 @@ public struct SourceLoader: Sendable {
     }
 
     /// Fetches from a provider of the host program. An error other than ``JobError`` becomes `provider_error` with the
-    /// provider's name.
+    /// provider's name, and so does a `CancellationError` if the task is not cancelled.
     private func fetch(_ source: CustomSource, ifNoneMatch known: Validators?) async throws -> FetchResponse {
         let provider = try custom.provider(source.name)
         do {
@@ -72,7 +72,7 @@ public struct SourceLoader: Sendable {
             return response
         } catch let failure as JobError {
             throw failure.within(source.name)
-        } catch let error as CancellationError {
+        } catch let error as CancellationError where Task.isCancelled {
             throw error
         } catch {
             throw JobError(.providerError, "\(source.name): \(error)", cause: error)

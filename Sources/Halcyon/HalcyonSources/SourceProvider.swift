@@ -13,8 +13,8 @@ public protocol SourceProvider<Reference>: Sendable {
     /// Called on the cooperative pool, so it must not block. When the task is cancelled, it must stop promptly.
     /// - Parameter known: The ``LoadedSource/validators`` of the bytes that the caller has; nil if it has none. A
     ///   provider that cannot cheaply check for changes ignores them.
-    /// - Throws: ``JobError``; `CancellationError` when the task is cancelled; any other error becomes
-    ///   `provider_error`.
+    /// - Throws: ``JobError``; `CancellationError` when the task is cancelled; any other error, and a
+    ///   `CancellationError` of other origin, becomes `provider_error`.
     func fetch(_ reference: Reference, ifNoneMatch known: Validators?) async throws -> FetchResponse
 }
 

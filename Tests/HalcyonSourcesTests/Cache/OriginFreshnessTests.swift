@@ -1,4 +1,5 @@
 import Concurrency
+import Formats
 import HalcyonModel
 import Telemetry
 import TestSupport
@@ -133,6 +134,41 @@ import Testing
             let found = try? await load("/a")
             #expect((found != nil) == isUsed)
         }
+    }
+
+    /// RFC 9111, section 4.2.3: the age of a response begins when its request is sent.
+    @Test func waitingForTheOriginIsNoPartOfTheAge() async throws {
+        let isOpen = Lock(false)
+        let origin = RawOrigin { request in
+            let response = RawOrigin.answer("200 OK", ["Cache-Control: max-age=600"], "picture")
+            return request.path == "/slow" ? [.wait { isOpen.withLock { $0 } }] + response : response
+        }
+        let folder = TemporaryFolder("freshness")
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            var (options, limits) = (SourceCacheOptions(), OriginLimits())
+            options.folder = folder.path
+            limits.concurrency = 1
+            let metrics = Metrics()
+            let cache = try SourceCache(loader, nil, options: options, limits: limits, log: .silent, metrics: metrics)
+            let slow = Task { try await cache.fetch(SourceRequest(try Source(origin.url("/slow")))) }
+            try await until("the origin is busy") { origin.requests.count == 1 }
+            let request = SourceRequest(try Source(origin.url("/next")))
+            let next = Task { try await cache.fetch(request) }
+            try await until("the next load waits for the origin") { metrics.value(of: "halcyon_origin_waiting") == 1 }
+            let start = ContinuousClock.now
+            try await until("it has waited for a while") { start.duration(to: .now) > .milliseconds(200) }
+            let opened = Timestamp.now.seconds
+            isOpen.withLock { $0 = true }
+            _ = try await slow.value
+            _ = try await next.value
+            let found = await cache.fetcher.stores.find(request.tierKey) { _ in true }
+            let age = try #require(found.entry?.entry.response.initialAge)
+            let longest = Timestamp.now.seconds - opened
+            #expect(age <= longest)
+            await cache.close()
+        }
+        await folder.remove()
+        try await origin.stop()
     }
 
     @Test func caches203Responses() async throws {

@@ -1,6 +1,7 @@
 import Concurrency
 import HalcyonCoordination
 import HalcyonModel
+import Redis
 import Telemetry
 import TestSupport
 import Testing
@@ -83,6 +84,91 @@ import Testing
             held.permit?.release()
             await cache.close()
         }
+        try await origin.stop()
+    }
+
+    /// Returns an archive whose copies are made once the gate is open. It counts the originals for which a copy is
+    /// considered.
+    private static func archive(_ gate: AsyncEvent, _ considered: Lock<Int>) -> SourceArchive {
+        SourceArchive(identity: "1", log: .silent, metrics: Metrics()) { _ in
+            considered.withLock { $0 += 1 }
+            return true
+        } make: { _, _, _ in
+            await gate.wait()
+            return (copy: Array("copy".utf8), format: ImageFormat.jpeg, size: PixelSize(width: 9, height: 9))
+        }
+    }
+
+    @Test func waitingForACopyOfTheSameProcessTakesNoPermit() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Cache-Control: max-age=600"], "source") }
+        let folder = TemporaryFolder("copies")
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            var options = SourceCacheOptions()
+            options.folder = folder.path
+            let cache = try SourceCache(
+                loader, nil, permits: PrioritySemaphore(2), options: options, log: .silent, metrics: Metrics())
+            let (gate, considered) = (AsyncEvent(), Lock(0))
+            let archive = Self.archive(gate, considered)
+            let (source, other) = (
+                SourceRequest(try Source(origin.url("/a"))), SourceRequest(try Source(origin.url("/b")))
+            )
+            let first = Task { try await cache.fetch(source, copyFrom: archive) }
+            try await until("the first caller has the original") { considered.withLock { $0 } == 1 }
+            let second = Task { try await cache.fetch(source, copyFrom: archive) }
+            try await until("the second caller has the original, too") { considered.withLock { $0 } == 2 }
+            // One of them makes the copy with one of the two permits.
+            let fetched = Task { try await cache.fetch(other).source.body }
+            try await until("another source is requested") { origin.requests.map(\.path).contains("/b") }
+            #expect(try await fetched.value == Array("source".utf8))
+            gate.signal()
+            for caller in [first, second] {
+                let copy = try await caller.value.source.body
+                #expect(copy == Array("copy".utf8))
+            }
+            await cache.close()
+        }
+        await folder.remove()
+        try await origin.stop()
+    }
+
+    @Test(.limitedParallelism) func waitingForACopyOfAnotherProcessTakesNoPermit() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Cache-Control: max-age=600"], "source") }
+        let server = try await RedisServer.start()
+        let redis = RedisClient(try RedisEndpoint(server.url))
+        let subscriber = RedisSubscriber(try RedisEndpoint(server.url))
+        var options = LeaseOptions()
+        (options.duration, options.fallbackTimeout) = (.seconds(600), .seconds(60))
+        let leases = (0..<2).map { _ in Leases(redis, subscriber, options, log: .silent, metrics: Metrics()) }
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            let caches = try leases.map {
+                try SourceCache(loader, redis, $0, permits: PrioritySemaphore(1), log: .silent, metrics: Metrics())
+            }
+            let (gate, considered) = (AsyncEvent(), Lock(0))
+            let archive = Self.archive(gate, considered)
+            let (source, other) = (
+                SourceRequest(try Source(origin.url("/a"))), SourceRequest(try Source(origin.url("/b")))
+            )
+            let first = Task { try await caches[0].fetch(source, copyFrom: archive) }
+            try await until("the copy is being made") {
+                let lease = source.copyKey.replacing(":copy", with: ":lease:copy")
+                return try await redis.send("EXISTS", .string(lease)).integer == 1
+            }
+            let second = Task { try await caches[1].fetch(source, copyFrom: archive) }
+            try await until("the other process has the original") { considered.withLock { $0 } == 2 }
+            let fetched = Task { try await caches[1].fetch(other).source.body }
+            try await until("another source is requested") { origin.requests.map(\.path).contains("/b") }
+            #expect(try await fetched.value == Array("source".utf8))
+            gate.signal()
+            for caller in [first, second] {
+                let copy = try await caller.value.source.body
+                #expect(copy == Array("copy".utf8))
+            }
+            for cache in caches { await cache.close() }
+        }
+        for lease in leases { await lease.close() }
+        await subscriber.close()
+        await redis.close()
+        await server.stop()
         try await origin.stop()
     }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import HalcyonSources
 
 /// Requirements of all source stores.
-@Suite struct SourceStoreTests {
+@Suite(.limitedParallelism) struct SourceStoreTests {
     enum Kind: CaseIterable { case redis, cluster, disk }
 
     static func entry(_ body: [UInt8], etag: String = "\"a\"") -> SourceEntry {

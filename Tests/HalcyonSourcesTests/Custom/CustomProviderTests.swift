@@ -39,11 +39,22 @@ import Testing
             for (reference, code, message) in [
                 ("failure", JobErrorCode.gone, "echo: it was there once"), ("error", .providerError, "echo: Oops()"),
                 ("more than ten bytes", .tooLarge, "echo: more than 10 bytes"),
+                ("cancelled", .providerError, "echo: CancellationError()"),
             ] {
                 let failure = try #require(try await loader.failure(of: try Self.source(reference)))
                 #expect(failure.code == code && failure.message.hasPrefix(message), "\(failure)")
             }
-            await #expect(throws: CancellationError.self) { try await loader.load(try Self.source("cancelled")) }
+        }
+    }
+
+    @Test func cancelledTaskEndsAsCancelled() async throws {
+        try await withLoader(custom: [Echo()]) { loader in
+            let task = Task {
+                while !Task.isCancelled { await Task.yield() }
+                return try await loader.load(try Self.source("cancelled"))
+            }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
         }
     }
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HalcyonSources
 
-@Suite struct OriginRateLimiterTests {
+@Suite(.limitedParallelism) struct OriginRateLimiterTests {
     let origin = Origin("https://img.example.org")
 
     /// Acquires permits for `loads` loads from these limiters, and returns the maximum in flight at once. Each

@@ -10,7 +10,8 @@ import Hashing
 /// The record of an object is its metadata `x-amz-meta-halcyon`, in Base64, because stores differ in what they allow
 /// there. S3 limits metadata to 2 KB. The expiry is also the object's `Expires`, for caches that read the bucket.
 ///
-/// Every call is one request (Amazon S3 API Reference: GetObject, HeadObject, PutObject, ListObjectsV2, DeleteObjects).
+/// Every call is one request (Amazon S3 API Reference: GetObject, HeadObject, PutObject, ListObjectsV2, DeleteObjects),
+/// except for a list whose pages the store cuts short.
 /// A bucket has no rule to delete objects by a time of their own, so expired objects are left to its lifecycle rules.
 final class S3Storage: ObjectStorage {
     let isSwept = false
@@ -101,16 +102,27 @@ final class S3Storage: ObjectStorage {
     // MARK: Lists
 
     func list(_ prefix: String, after last: String?) async throws(StorageError) -> [StorageEntry] {
-        let url = options.url(
-            ofObjectsIn: bucket, prefix: self.prefix + prefix, after: last.map { self.prefix + $0 }, count: pageSize)
-        let response = try await send(HTTPRequest(.get, url))
-        try check(response, "list", prefix)
-        let page = try readable { () throws(XMLError) in try S3ObjectPage(xml: response.body) }
-        return page.objects.compactMap { object in
-            guard object.key.hasPrefix(self.prefix) else { return nil }
-            return StorageEntry(
-                name: String(object.key.dropFirst(self.prefix.count)), bytes: object.bytes, usedAt: object.changedAt,
-                expiresAt: nil)
+        var entries: [StorageEntry] = []
+        var continuation: String?
+        while true {
+            let url = options.url(
+                ofObjectsIn: bucket, prefix: self.prefix + prefix, after: last.map { self.prefix + $0 },
+                continuing: continuation, count: pageSize - entries.count)
+            let response = try await send(HTTPRequest(.get, url))
+            try check(response, "list", prefix)
+            let page = try readable { () throws(XMLError) in try S3ObjectPage(xml: response.body) }
+            for object in page.objects where object.key.hasPrefix(self.prefix) {
+                entries.append(
+                    StorageEntry(
+                        name: String(object.key.dropFirst(self.prefix.count)), bytes: object.bytes,
+                        usedAt: object.changedAt, expiresAt: nil))
+            }
+            // A store may return fewer objects than requested, and even none, although more follow.
+            guard page.isTruncated, entries.count < pageSize else { return entries }
+            guard let next = page.continuation, next != continuation else {
+                throw StorageError(.unavailable, "the object store returned a part of a list that cannot be continued")
+            }
+            continuation = next
         }
     }
 

@@ -1,4 +1,5 @@
 import Concurrency
+import Formats
 import HalcyonModel
 
 /// A memory cache of assets that many jobs share, such as watermarks. Concurrent requests for an asset share one load,
@@ -27,9 +28,10 @@ public actor AssetCache {
 
     /// Returns the asset from memory, or loads it. Concurrent callers share one load.
     ///
-    /// Freshness follows the rules of the result cache: `max-age` of Cache-Control, else Expires, else the default. A
-    /// response that must not be stored is not cached. It is shared only by the callers that wait while it is loaded.
-    /// An error is delivered to all waiters and is not cached.
+    /// Freshness follows the rules of the result cache: `max-age` of Cache-Control, else Expires, else the default. It
+    /// is counted from when the origin sent or confirmed the asset. A response that is stale or must not be stored is
+    /// not cached. It is shared only by the callers that wait while it is loaded. An error is delivered to all waiters
+    /// and is not cached.
     ///
     /// - Throws: ``JobError``; `CancellationError` when the task is cancelled. Other waiters are not affected. When the
     ///   last waiter is cancelled, the load is cancelled.
@@ -88,13 +90,11 @@ public actor AssetCache {
         }
     }
 
+    /// Returns the seconds for which an asset is fresh from now on, above 0; nil if it is not cached.
     private func lifetime(of source: LoadedSource) -> Double? {
-        switch ResultTTL(maxAge: 0, headers: source.headers, completedAt: source.completedAt) {
-        case .seconds(let seconds): seconds
-        case .standard: defaultLifetime
-        case .standardUpTo(let seconds): min(defaultLifetime, seconds)
-        case .notStored: nil
-        }
+        let lifetime = ResultTTL(maxAge: 0, headers: source.headers, completedAt: source.completedAt)
+        let age = Timestamp.now.seconds - source.completedAt
+        return ResultTTLPolicy.response.seconds(of: lifetime, age: age, standard: defaultLifetime, cut: 0)
     }
 
     /// The number of loads in flight.

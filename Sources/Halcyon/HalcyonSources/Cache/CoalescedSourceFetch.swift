@@ -44,9 +44,13 @@ struct CoalescedSourceFetch: DistributedExecution {
         use == .reload ? .anything : found.withLock { $0.version.map { .version($0) } ?? .nothing }
     }
 
+    func willWait() { copy?.releasePermit() }
+
     /// Looks the source up in the cache. A version that was fetched while this operation waited is used even if it is
     /// stale.
     func stored(_ key: FetchKey, hasWaited: Bool, _ context: WorkContext) async throws -> CachedSource? {
+        // A job that waits for a permit holds none.
+        copy?.releasePermit()
         let (found, permit) = try await fetcher.find(request, context.urgency, copyOf: copy?.archive)
         self.found.withLock { $0 = found }
         guard var hit = try fetcher.hit(found, permit, newerThan: firstVersion)?.source else {

@@ -79,11 +79,32 @@ private struct SourceArchiveMetrics: Sendable {
 }
 
 /// The work on the archive copy of a source, under its lease.
-struct CopyWork: Sendable {
+final class CopyWork: Sendable {
     let archive: SourceArchive
-    /// The original; nil if only a stale copy is known. It is then revalidated, and the original is fetched if it has
-    /// changed.
-    let original: CachedSource?
+    private let held: Lock<CachedSource?>
+
+    /// Creates work.
+    /// - Parameter original: The original; nil if only a stale copy is known. It is then revalidated, and the original
+    ///   is fetched if it has changed.
+    init(archive: SourceArchive, original: CachedSource? = nil) {
+        self.archive = archive
+        held = Lock(original)
+    }
+
+    /// The original.
+    var original: CachedSource? { held.withLock { $0 } }
+
+    /// Releases the permit of the original, unless others use it too. Its bytes are kept.
+    func releasePermit() { _ = held.withLock { $0?.permit.take() } }
+
+    /// Returns the original with a permit, and waits for one if it was released.
+    private func permittedOriginal(_ permits: FetchPermits, _ urgency: WorkPriority) async throws -> CachedSource? {
+        guard var source = original, source.permit == nil else { return original }
+        let permit = try await permits.acquire(urgency)
+        permits.settle(permit, bytes: source.source.body.count)
+        source.permit = permit
+        return source
+    }
 
     /// Returns the copy, or the original if that has none, and true if other workers can find it in the cache.
     /// - Parameter known: The stored copy.
@@ -92,7 +113,7 @@ struct CopyWork: Sendable {
         _ execution: Execution, _ fetcher: SourceFetcher
     ) async throws -> (source: CachedSource, isShared: Bool) {
         let source: CachedSource
-        if let original {
+        if let original = try await permittedOriginal(fetcher.permits, execution.context.urgency) {
             source = original
         } else {
             let (fetched, isShared) = try await fetcher.fetch(request, known, use, terms, execution.context)
@@ -161,13 +182,13 @@ extension SourceCache {
         }
         // Without a validator, the bytes of the source tell whether the copy is current.
         if use == .standard, let entry = found.entry, entry.entry.response.validators != nil {
-            return try await share(request, found, use, CopyWork(archive: archive, original: nil), context)
+            return try await share(request, found, use, CopyWork(archive: archive), context)
         }
-        let original = try await fetch(request, use, context)
-        guard try await archive.mayHaveCopy(original.source.body) else { return original }
+        // Only the work holds the original, so that its permit can be released.
+        let work = CopyWork(archive: archive, original: try await fetch(request, use, context))
+        if let original = work.original, !(try await archive.mayHaveCopy(original.source.body)) { return original }
         return try await share(
-            request, found, use, CopyWork(archive: archive, original: original),
-            WorkContext(urgency: context.urgency, trace: context.trace))
+            request, found, use, work, WorkContext(urgency: context.urgency, trace: context.trace))
     }
 
     private func share(
@@ -188,7 +209,7 @@ extension SourceCache {
         of request: SourceRequest, _ found: SourceCacheStack.SourceLookup, _ archive: SourceArchive
     ) async {
         await revalidations.run(request.copyKey) {
-            let work = CopyWork(archive: archive, original: nil)
+            let work = CopyWork(archive: archive)
             // The stale copy is used meanwhile, and errors are cached. No caller waits for this fetch.
             _ = try? await share(request, found, .standard, work, WorkContext(urgency: WorkPriority(level: 2)))
         }

@@ -137,8 +137,8 @@ public struct CachedSource: Sendable {
     /// The fencing token of the lease under which it was fetched, if known. After a purge, data with an older token
     /// must not be stored.
     public let fence: Int?
-    /// The memory permit for the bytes. All users of the bytes share it.
-    public let permit: SemaphorePermit?
+    /// The memory permit for the bytes. All users of the bytes share it. It is released with the last reference.
+    public var permit: SemaphorePermit?
     /// True if it was fetched for another job, in this or another process.
     public internal(set) var isShared = false
     /// The span of the fetch, if it was recorded.
@@ -195,7 +195,7 @@ public struct FailureLifetimes: Hashable, Sendable {
     public var missing = 60.0
     /// Refused or unusable sources: 401, 403, 451, other 4xx statuses, too large, too many redirects.
     public var refused = 60.0
-    /// Failing origins: 5xx statuses, 408, 425, 429, malformed responses.
+    /// Failing origins: 5xx statuses, 408, 425, 429, broken transfers, malformed responses.
     public var failing = 1.0
     /// Unreachable origins: DNS, connection, TLS and timeout errors.
     public var unreachable = 1.0

@@ -96,23 +96,22 @@ struct SourceFetcher: Sendable {
         _ context: WorkContext
     ) async throws -> (source: CachedSource, isShared: Bool) {
         let fields = loader.fields(of: request)
-        let requestedAt = Timestamp.now.seconds
         let fence = terms.fence > 0 ? terms.fence : nil
         do {
-            let (response, permit) = try await ask(request, ifNoneMatch: known?.entry.response.validators, context)
+            let reply = try await ask(request, ifNoneMatch: known?.entry.response.validators, context)
             var isShared = false
-            switch response {
+            switch reply.response {
             case .loaded(let loaded):
                 metrics.loaded.add(1)
                 metrics.fetchedBytes.add(loaded.body.count)
                 let response = StoredResponse(
-                    status: loaded.status ?? 200, headers: loaded.headers, request: fields, requestedAt: requestedAt,
-                    receivedAt: loaded.completedAt)
+                    status: loaded.status ?? 200, headers: loaded.headers, request: fields,
+                    requestedAt: reply.requestedAt, receivedAt: loaded.completedAt)
                 if use != .none {
                     let entry = SourceEntry(response: response, body: loaded.body)
                     isShared = await store(response.mayBeStored(request: fields) ? entry : nil, of: request, terms)
                 }
-                return (CachedSource(source: loaded, isFromCache: false, fence: fence, permit: permit), isShared)
+                return (CachedSource(source: loaded, isFromCache: false, fence: fence, permit: reply.permit), isShared)
             case .notModified(let confirmation):
                 guard let known else {
                     throw JobError(
@@ -123,10 +122,10 @@ struct SourceFetcher: Sendable {
                 var entry = known.entry
                 entry.response = entry.response.confirmed(
                     by: StoredResponse(
-                        status: 304, headers: confirmation.headers, request: fields, requestedAt: requestedAt,
+                        status: 304, headers: confirmation.headers, request: fields, requestedAt: reply.requestedAt,
                         receivedAt: confirmation.completedAt))
                 isShared = await store(entry.response.mayBeStored(request: fields) ? entry : nil, of: request, terms)
-                return (CachedSource(entry, completedAt: confirmation.completedAt, fence, permit), isShared)
+                return (CachedSource(entry, completedAt: confirmation.completedAt, fence, reply.permit), isShared)
             }
         } catch let failure as JobError {
             // A transient error does not replace a stored response that may be used later.
@@ -136,22 +135,30 @@ struct SourceFetcher: Sendable {
         }
     }
 
+    /// The response of an origin.
+    private struct OriginReply {
+        let response: FetchResponse
+        /// The time when the request was sent, in seconds since 1970. Waiting for limits and permits ends before it.
+        let requestedAt: Double
+        let permit: SemaphorePermit
+    }
+
     /// Contacts the origin as soon as its limits allow another request and there is a permit.
     private func ask(
         _ request: SourceRequest, ifNoneMatch known: Validators?, _ context: WorkContext
-    ) async throws -> (FetchResponse, SemaphorePermit) {
+    ) async throws -> OriginReply {
         guard let origin = loader.origin(of: request.source) else {
             let permit = try await permits.acquire(context.urgency)
-            return (try await fetch(request, ifNoneMatch: known, permit, context), permit)
+            return try await fetch(request, ifNoneMatch: known, permit, context)
         }
         let (pass, permit) = try await origins.waiting(for: origin) {
             try await admit(request, to: origin, context.urgency)
         }
         do {
-            let response = try await fetch(request, ifNoneMatch: known, permit, context)
+            let reply = try await fetch(request, ifNoneMatch: known, permit, context)
             origins.count(.answered)
             await rateLimiter.release(pass, .answered)
-            return (response, permit)
+            return reply
         } catch {
             let outcome = (error as? JobError).map { OriginOutcome($0) } ?? .unknown
             origins.count(outcome)
@@ -181,9 +188,13 @@ struct SourceFetcher: Sendable {
 
     private func fetch(
         _ request: SourceRequest, ifNoneMatch known: Validators?, _ permit: SemaphorePermit, _ context: WorkContext
-    ) async throws -> FetchResponse {
+    ) async throws -> OriginReply {
         try context.markStarted()
-        return try await permits.limitingMemory(of: permit) { try await loader.fetch(request, ifNoneMatch: known) }
+        let requestedAt = Timestamp.now.seconds
+        let response = try await permits.limitingMemory(of: permit) {
+            try await loader.fetch(request, ifNoneMatch: known)
+        }
+        return OriginReply(response: response, requestedAt: requestedAt, permit: permit)
     }
 
     /// Stores a response; nil removes the stored one.

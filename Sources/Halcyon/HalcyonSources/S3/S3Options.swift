@@ -78,12 +78,20 @@ extension S3Options {
     /// - Parameters:
     ///   - prefix: the beginning of their keys.
     ///   - last: the key after which the list begins; nil for the first one.
+    ///   - continuation: the token of the page before, which takes precedence over `last`; nil for the first page.
     ///   - count: the maximum number of objects. Stores return 1000 at most.
-    public func url(ofObjectsIn bucket: String, prefix: String, after last: String?, count: Int) -> String {
+    public func url(
+        ofObjectsIn bucket: String, prefix: String, after last: String?, continuing continuation: String? = nil,
+        count: Int
+    ) -> String {
         // Sorted, because the signature covers the query as it is written (libcurl 7.88). Keys are encoded, because XML
         // cannot represent all of their characters.
         var query = "encoding-type=url&list-type=2&max-keys=\(count)&prefix=\(PercentEncoding.encode(prefix))"
-        if let last { query += "&start-after=\(PercentEncoding.encode(last))" }
+        if let continuation {
+            query = "continuation-token=\(PercentEncoding.encode(continuation))&\(query)"
+        } else if let last {
+            query += "&start-after=\(PercentEncoding.encode(last))"
+        }
         return "\(url(ofBucket: bucket))?\(query)"
     }
 
@@ -116,7 +124,9 @@ extension S3ObjectPage {
                 key: key, bytes: element["Size"].flatMap { Int($0.text) } ?? 0,
                 changedAt: element["LastModified"].flatMap { Timestamp(rfc3339: $0.text)?.seconds } ?? 0)
         }
-        self.init(objects, isTruncated: list["IsTruncated"]?.text == "true")
+        self.init(
+            objects, isTruncated: list["IsTruncated"]?.text == "true",
+            continuation: list["NextContinuationToken"]?.text)
     }
 }
 

@@ -18,9 +18,11 @@ extension WebProvider {
         continuing condition: RangeResume.Condition = .ifRange, _ change: (inout HTTPRequest) -> Void
     ) async throws -> HTTPResponse {
         let start = ContinuousClock.now
+        var limit = maximumBytes
         func ask(for begun: RangeResume?) async throws -> Transfer {
             try await transfer(url, isTrusted: isTrusted, after: begun?.response.body.count ?? 0) { request in
                 change(&request)
+                limit = request.maxBytes
                 request.timeout = options.timeout - start.duration(to: .now)
                 guard let begun else {
                     request.headers["If-None-Match"] = known.etag
@@ -38,7 +40,7 @@ extension WebProvider {
             end = try await ask(for: begun)
             if case .broken(let again, _) = end { failure = again }
             guard let rest = end.response else { throw failure }
-            switch begun.joined(with: rest, isWhole: end.isWhole) {
+            switch begun.joined(with: rest, isWhole: end.isWhole, limit: limit) {
             case .whole(let response), .anew(let response): return response
             case .more(let longer): begun = longer
             case .changed:
@@ -47,6 +49,7 @@ extension WebProvider {
                 failure = again
                 guard let anew = partial.flatMap({ RangeResume($0, condition) }) else { throw failure }
                 begun = anew
+            case .tooLarge: throw JobError(tooLargeFor: limit)
             case .useless: throw failure
             }
         }
@@ -57,7 +60,6 @@ extension WebProvider {
 extension HTTPRequest {
     fileprivate mutating func ask(forTheRestOf resumption: RangeResume) {
         for field in resumption.fields { headers[field.name] = field.value }
-        maxBytes = max(1, maxBytes - resumption.response.body.count)
         // A range of a compressed response cannot be decoded on its own.
         acceptsCompression = false
     }

@@ -50,12 +50,17 @@ struct RangeResume {
         case anew(HTTPResponse)
         /// The source has changed and must be requested from the beginning.
         case changed
+        /// The parts together exceed the limit.
+        case tooLarge
         /// The response cannot be used.
         case useless
     }
 
-    /// Appends the response to a range request. `isWhole` is false if that response was interrupted too.
-    func joined(with rest: HTTPResponse, isWhole: Bool) -> Outcome {
+    /// Appends the response to a range request.
+    /// - Parameters:
+    ///   - isWhole: False if that response was interrupted too.
+    ///   - limit: The maximum size of all parts together, in bytes.
+    func joined(with rest: HTTPResponse, isWhole: Bool, limit: Int) -> Outcome {
         if condition == .ifMatch, rest.status == 412 { return .changed }
         guard rest.status == 206 else { return isWhole && rest.status == 200 ? .anew(rest) : .useless }
         guard let range = rest.headers.first("Content-Range").flatMap(Self.range), range.first == response.body.count,
@@ -63,6 +68,7 @@ struct RangeResume {
             // The part belongs to another version, despite the condition (RFC 9110, section 15.3.7.3).
             rest.headers.first("ETag") == nil || rest.headers.first("ETag") == response.headers.first("ETag")
         else { return .useless }
+        guard rest.body.count <= limit - response.body.count else { return .tooLarge }
         var longer = self
         longer.response.body += rest.body
         guard isWhole else { return .more(longer) }
@@ -70,14 +76,18 @@ struct RangeResume {
         return longer.response.body.count == expected ? .whole(longer.response) : .useless
     }
 
+    /// The maximum size of a source in a range, in bytes, so that positions can be added.
+    private static let longestSource = 1 << 50
+
     /// Parses a range such as `bytes 100-199/200`. The total may be `*` for unknown.
+    /// - Returns: nil if the range is invalid (RFC 9110, section 14.4) or ends beyond 2^50 bytes.
     static func range(_ text: String) -> (first: Int, last: Int, total: Int?)? {
         let parts = text.split { " -/".contains($0) }
         guard parts.count == 4, parts[0].lowercased() == "bytes", let first = Int(parts[1]), let last = Int(parts[2]),
-            first <= last
+            first <= last, last < longestSource
         else { return nil }
-        let total = Int(parts[3])
-        guard total != nil || parts[3] == "*" else { return nil }
+        if parts[3] == "*" { return (first, last, nil) }
+        guard let total = Int(parts[3]), last < total, total <= longestSource else { return nil }
         return (first, last, total)
     }
 

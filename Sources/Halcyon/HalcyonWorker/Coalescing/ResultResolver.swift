@@ -15,7 +15,8 @@ struct ResultResolver: Sendable {
     let persist: PersistStage?
     let singleFlight: DistributedSingleFlightGroup<CoalescingKey, CoalescedOutcome>
 
-    /// The maximum number of rounds in which a job looks for a result that was reported as cached but is missing.
+    /// The maximum number of rounds in which a job looks for a result that was reported as cached but is missing, and
+    /// of attempts to join an operation.
     private static let mostRounds = 5
 
     /// - Parameter cached: The results that are cached.
@@ -41,15 +42,8 @@ struct ResultResolver: Sendable {
                 bypassesCache: job.job.cache.reload || round > 1)
             let context = WorkContext(
                 urgency: job.priority, trace: job.trace?.context, start: start.start(isOwn:))
-            let outcomes: [CoalescingKey: SingleFlightGroup<CoalescingKey, CoalescedOutcome>.Result]
-            do {
-                outcomes = try await singleFlight.run(
-                    missing.map { CoalescingKey(job.keys[$0], of: job) }, context, work)
-            } catch is CancellationError where !Task.isCancelled && round < Self.mostRounds - 1 {
-                // The job joined an operation that all others had left.
-                round += 1
-                continue
-            }
+            let keys = missing.map { CoalescingKey(job.keys[$0], of: job) }
+            let outcomes = try await Self.joining { try await singleFlight.run(keys, context, work) }
             let failures = resolved.failures.count
             var elsewhere: [ResultKey] = []
             for (key, outcome) in outcomes {
@@ -80,8 +74,20 @@ extension ResultResolver {
     /// Loads the source of a job without variants into the source cache.
     private func prefetch(_ job: JobContext, _ start: StartNotifier) async throws -> ResolvedResults {
         let context = WorkContext(urgency: job.priority, trace: job.trace?.context, start: start.start(isOwn:))
-        let fetched = try await render.fetch([], of: job, context)
+        let fetched = try await Self.joining { try await render.fetch([], of: job, context) }
         return ResolvedResults(job, from: fetched)
+    }
+
+    /// Performs shared work, and again if it ends as cancelled although the job is not: the job had joined an operation
+    /// that all others had left.
+    /// - Throws: An error of `work`.
+    private static func joining<Outcome>(_ work: () async throws -> Outcome) async throws -> Outcome {
+        for _ in 1..<mostRounds {
+            do {
+                return try await work()
+            } catch is CancellationError where !Task.isCancelled {}
+        }
+        return try await work()
     }
 }
 

@@ -8,8 +8,6 @@ public struct HealthSnapshot: Hashable, Sendable {
 
     /// The number of jobs in flight, which have neither ended nor been returned to the queue.
     public var jobs = 0
-    /// The time at which a job last ended or was returned to the queue. Initially the start of the worker.
-    public var lastEnd: Moment
     /// The time of the last poll for records, whether or not a broker was reachable.
     public var lastPoll: Moment
     /// The time at which a task of the worker last ran on the cooperative thread pool.
@@ -21,7 +19,7 @@ public struct HealthSnapshot: Hashable, Sendable {
 
     /// Creates the snapshot of a worker that has just started.
     public init(since moment: Moment) {
-        (lastEnd, lastPoll, lastTurn) = (moment, moment, moment)
+        (lastPoll, lastTurn) = (moment, moment)
     }
 
     /// The reason why a worker is stuck.

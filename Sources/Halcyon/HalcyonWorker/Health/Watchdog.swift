@@ -54,10 +54,7 @@ final class Watchdog: Sendable {
     /// Removes a job that ended or was returned to the queue from the count.
     func jobFinished() {
         gauges.jobs.add(-1)
-        state.withLock { state in
-            state.progress.jobs -= 1
-            state.progress.lastEnd = .now
-        }
+        state.withLock { $0.progress.jobs -= 1 }
     }
 
     /// The result of the last check.

@@ -150,8 +150,8 @@ final class JobPipeline: Sendable {
                 } catch let error as PostponedAttempt {
                     failed = attempts.postponed(error.failure)
                     decision = retries.decidePostponed(failed, job)
-                } catch let error where !(error is JobCancellationReason || error is CancellationError) {
-                    failed = attempts.failed(error as? JobError ?? JobError(unforeseen: error))
+                } catch {
+                    failed = attempts.failed(try failure(of: error, delivery))
                     decision = retries.decide(failed, job)
                 }
                 switch decision {
@@ -163,8 +163,8 @@ final class JobPipeline: Sendable {
                         ready.fallback = failed.failure
                         attempts.succeeded(&ready, job)
                         return .ended(.ready(ready))
-                    } catch let error where !(error is JobCancellationReason || error is CancellationError) {
-                        report.fallbackFailed(job, error as? JobError ?? JobError(unforeseen: error))
+                    } catch {
+                        report.fallbackFailed(job, try failure(of: error, delivery))
                         return .gaveUp(failed, reason)
                     }
                 case .later(let topic, let seconds): return .postponed(failed, topic: topic, after: seconds)
@@ -176,6 +176,17 @@ final class JobPipeline: Sendable {
         } catch {
             return attempts.cancelled(by: error, job)
         }
+    }
+
+    /// Returns the failure of an attempt.
+    ///
+    /// A job is cancelled only with a reason. Any other `CancellationError` is a failure of its work, unless the job
+    /// was revoked a moment ago or the worker has been drained.
+    /// - Throws: ``JobCancellationReason`` if the job was cancelled or must be returned to the queue.
+    private func failure(of error: any Error, _ delivery: JobDelivery) throws(JobCancellationReason) -> JobError {
+        if let reason = error as? JobCancellationReason { throw reason }
+        if error is CancellationError, !delivery.release() { throw .revoked }
+        return error as? JobError ?? JobError(unforeseen: error)
     }
 
     /// Waits before an attempt.
@@ -210,13 +221,13 @@ final class JobPipeline: Sendable {
         // outcome.
         if case .handedBack = outcome { return returnToQueue(delivery, job.trace) }
         guard delivery.claim() else { return returnToQueue(delivery, job.trace) }
+        await refresher.ending(job, delivery.record, outcome)
         do throws(KafkaError) {
             job.trace?.publishing(to: publisher.destination(of: outcome))
             let published = try await publisher.publish(outcome, of: job, delivery)
             job.trace?.end(JobSpanOutcome(published))
             report.ended(job, published)
             batches.ended(job, published)
-            await refresher.ended(job, delivery.record, published)
         } catch {
             report.notPublished(error)
             returnToQueue(delivery, job.trace)

@@ -26,8 +26,9 @@ struct ResultRefresher: Sendable {
     /// The maximum number of jobs that are claimed at once.
     private static let most = 100
 
-    /// Plans the next refresh after a job has ended.
-    func ended(_ job: JobContext, _ record: ConsumedRecord, _ outcome: Outcome) async {
+    /// Plans the next refresh before the event of a job is published, so that its results have been asked for when
+    /// readers see the event. A job whose event could not be published is repeated, and plans the same again.
+    func ending(_ job: JobContext, _ record: ConsumedRecord, _ outcome: Outcome) async {
         guard let rule = job.job.refresh, options.maximumJobs > 0 else { return }
         switch outcome {
         case .ended(.ready(let ready)):

@@ -47,7 +47,7 @@ struct PersistStage: Sendable {
             let result = await errors.tolerating({ try await whole(key, of: job) }) ?? nil
         else { return }
         // A cancelled job does not wait for space in the queue. The shorter life remains.
-        try? await store.writeBehind(result, tags: job.job.tags)
+        try? await store.extend(result, tags: job.job.tags)
     }
 
     /// Returns when the results are durable.
@@ -103,9 +103,9 @@ struct PersistStage: Sendable {
         }
     }
 
-    /// Deletes a result that must not be stored any longer.
-    func remove(_ key: ResultKey) async {
+    /// Deletes a result of this policy, which no longer allows storing it.
+    func remove(_ key: ResultKey, by rule: ResultTTLPolicy) async {
         // A cancelled job does not wait for space in the queue. The result expires by itself.
-        try? await store.remove(key)
+        try? await store.remove(key, of: rule.name)
     }
 }

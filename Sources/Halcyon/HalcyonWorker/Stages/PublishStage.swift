@@ -33,13 +33,14 @@ struct PublishStage: Sendable {
     }
 
     /// Publishes the outcome of a job.
-    /// - Returns: The outcome that was published. A job that its retry topic or delay topic rejects is given up.
+    /// - Returns: The outcome that was published. A job that its retry topic or delay topic rejects is given up, and
+    ///   one whose results exceed Kafka's message size limit has failed.
     /// - Throws: ``KafkaError`` if this worker cannot publish the outcome, because the producer is closed or the
     ///   partition was revoked.
     func publish(_ outcome: Outcome, of job: JobContext, _ delivery: JobDelivery) async throws(KafkaError) -> Outcome {
         switch outcome {
         case .handedBack: break
-        case .ended(let body): try await end(job, body, delivery)
+        case .ended(let body): return .ended(try await end(job, body, delivery))
         case .gaveUp(let failed, let reason): try await giveUp(job, failed, reason, delivery)
         case .scheduled(let topic, let seconds):
             let history = AttemptHistory(began: Timestamp.now.milliseconds)
@@ -85,10 +86,12 @@ struct PublishStage: Sendable {
 
     /// Publishes the final event of a job.
     /// - Parameter letter: The dead letter to publish with it, if any.
+    /// - Returns: The body of the event that Kafka accepted.
+    @discardableResult
     private func end(
         _ job: JobContext, _ body: Event.Body, _ delivery: JobDelivery, putAside letter: ProducerRecord? = nil
-    ) async throws(KafkaError) {
-        try await complete(delivery, event(body, job, "ended"), letter)
+    ) async throws(KafkaError) -> Event.Body {
+        try await complete(delivery, event(body, job, "ended"), letter)?.body ?? body
     }
 
     /// Publishes a permanent failure, with a dead letter if it may be replayed.
@@ -153,17 +156,20 @@ struct PublishStage: Sendable {
 
     /// Publishes the event and the dead letter, shortened as far as necessary for Kafka to accept them. No job is left
     /// without a final event because of its size.
+    /// - Returns: The event as it was published.
+    @discardableResult
     private func complete(
         _ delivery: JobDelivery, _ event: Event?, _ letter: ProducerRecord? = nil
-    ) async throws(KafkaError) {
+    ) async throws(KafkaError) -> Event? {
         var forms = [(event, letter)]
         if let letter { forms.append((event, DeadLetter.shortened(letter))) }
         if let event { forms.append((event.shortened, letter.map(DeadLetter.shortened))) }
-        try await outbox.complete(
+        let published = try await outbox.complete(
             delivery,
             publishingOneOf: forms.lazy.map { [topics] event, letter in
                 [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
             }, refusals)
+        return forms[published].0
     }
 
     private func event(_ body: Event.Body, _ job: JobContext, _ suffix: String) -> Event {

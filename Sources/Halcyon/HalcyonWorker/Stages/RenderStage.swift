@@ -47,6 +47,8 @@ struct RenderStage: Sendable {
             if let archive, let copied = fetched.cached.original {
                 fetched.beyondCopy = Set(indices.filter { !archive.holds(job.job.variants[$0], of: copied.size) })
                 if !fetched.beyondCopy.isEmpty {
+                    // A job that waits for a permit holds none.
+                    fetched.cached.permit = nil
                     fetched.original = try await sources.fetch(
                         request, use == .reload ? .standard : use,
                         WorkContext(urgency: context.urgency, trace: context.trace))
@@ -144,7 +146,7 @@ struct RenderStage: Sendable {
 /// The source of a rendering.
 struct FetchedSource: Sendable {
     /// The job's own source, or its archive copy.
-    let cached: CachedSource
+    var cached: CachedSource
     /// The bytes of watermarks and overlays.
     let assets: [Source: [UInt8]]
     /// The time interval of the fetch.

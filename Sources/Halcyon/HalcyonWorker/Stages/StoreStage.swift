@@ -168,7 +168,7 @@ struct StoreStage: Sendable {
                 await errors.tolerating {
                     try await results.remove(made.key.description, by: rule, of: job.job.tenant)
                 }
-                await persist?.remove(made.key)
+                await persist?.remove(made.key, by: rule)
             }
             return nil
         }
