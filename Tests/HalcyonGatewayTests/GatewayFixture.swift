@@ -60,14 +60,15 @@ final class GatewayFixture: Sendable {
 
     /// Runs `body` with a worker and shuts it down.
     func withWorker(
-        _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: () async throws -> Void
+        metrics: Metrics = Metrics(), _ change: (inout WorkerOptions) -> Void = { _ in },
+        _ body: () async throws -> Void
     ) async throws {
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.sources.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         (options.sources.timeout, options.sources.stallTimeout) = (.seconds(600), .seconds(600))
         options.retries = .once
         change(&options)
-        let worker = try await Worker.start(options, log: .silent, metrics: Metrics())
+        let worker = try await Worker.start(options, log: .silent, metrics: metrics)
         await worker.ready()
         let result: Result<Void, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
@@ -82,6 +83,9 @@ final class GatewayFixture: Sendable {
     ) async throws {
         var options = GatewayOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.limits = .patient
+        // Tests of waits and timeouts set their own. Each is shorter than the timeout of a request.
+        (options.render.wait, options.jobs.longestWait) = (.seconds(500), .seconds(500))
+        options.jobs.sendTime = .seconds(300)
         change(&options)
         let gateway = try await Gateway.start(
             options, on: [("127.0.0.1", 0)], log: .silent, metrics: Metrics(), tracer: tracer)

@@ -108,7 +108,7 @@ public final class Gateway: Sendable {
                 redis, budget: options.budget, errors: ToleratedErrors(of: "budget", log: log, metrics: metrics))
             let submitter = JobSubmitter(
                 producer: producer, topics: options.topics, reader: reader, presets: presets.catalog, memory: memory,
-                times: (options.limits.requestTime, options.jobs.sendTime))
+                batches: BatchStore(redis, options.batches), times: (options.limits.requestTime, options.jobs.sendTime))
             let control = ControlPublisher(producer, topics: options.topics)
             let headers = CommonHeaders(crossOrigin: CrossOrigin(origins: access.origins))
             let images = ImageRoutes(
@@ -117,8 +117,7 @@ public final class Gateway: Sendable {
             let jobs = JobRoutes(
                 submitter: submitter, memory: memory, feed: feed, control: control, options: options.jobs)
             let batches = BatchRoutes(
-                submitter: submitter, store: BatchStore(redis, options.batches),
-                failed: FailedJobReader(options.topics, properties: options.kafka.reader),
+                submitter: submitter, failed: FailedJobReader(options.topics, properties: options.kafka.reader),
                 mostJobs: options.jobs.linesAtOnce, maximumBytes: options.limits.bodyBytes)
             let render = RenderRoutes(
                 submitter: submitter, feed: feed, images: images, results: results, control: control,

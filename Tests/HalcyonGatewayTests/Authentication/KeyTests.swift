@@ -129,6 +129,34 @@ import Testing
         }
     }
 
+    /// Without keys the URLs of other image servers are unsigned.
+    @Test func unsignedURLsAreForOtherSitesOnOpenGatewaysOnly() async throws {
+        let routes = [
+            Route(
+                "GET", "/{url...}", for: nil, startsJobs: true, verify: { _ in .signature(expires: nil) },
+                answer: { _ in HTTPServer.Response(status: 200, text: "yes") })
+        ]
+        let friendly = AccessOptions.with { $0.origins = ["https://friend.example"] }
+        let cases: [(AccessOptions, Int)] = [
+            (friendly, 403), (.with { $0.isOpen = true }, 200), (.with { $0.hasCompatibleKeys = true }, 200),
+        ]
+        for (access, status) in cases {
+            try await withServer(routes, access) { port in
+                let client = try RawClient(port)
+                for line in ["Sec-Fetch-Site: cross-site\r\n", "Origin: https://evil.example\r\n"] {
+                    #expect(try await client.ask("GET", "/unsafe/a", line).status == status)
+                }
+                for line in ["", "Sec-Fetch-Site: none\r\n", "Sec-Fetch-Site: same-origin\r\n"] {
+                    #expect(try await client.ask("GET", "/unsafe/a", line).status == 200)
+                }
+            }
+        }
+        try await withServer(routes, friendly) { port async throws in
+            let lines = "Sec-Fetch-Site: cross-site\r\nOrigin: https://friend.example\r\n"
+            #expect(try await RawClient(port).ask("GET", "/unsafe/a", lines).status == 200)
+        }
+    }
+
     @Test func signingKeysAloneRequireAuthentication() async throws {
         let access = AccessOptions.with { $0.urlKeys = ["1": Array(repeating: 7, count: 32)] }
         let routes: [Route] = [

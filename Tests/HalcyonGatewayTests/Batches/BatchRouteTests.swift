@@ -11,6 +11,15 @@ import Testing
 @Suite(.limitedParallelism) struct BatchRouteTests {
     private static let lines: HTTPFields = ["Content-Type": "application/x-ndjson"]
 
+    private static let keys = AccessOptions.with {
+        $0.keys = [
+            APIKey(name: "a", secret: "a-secret", scopes: [.submit, .read]),
+            APIKey(name: "b", secret: "b-secret", scopes: [.submit, .read]),
+            APIKey(name: "reader", secret: "r-secret", scopes: [.read]),
+            APIKey(name: "chief", secret: "c-secret", scopes: [.admin]),
+        ]
+    }
+
     private static func jobs(_ count: Int, from first: Int = 0) -> String {
         (first..<first + count).map { #"{"source":"initials:A","width":\#(8 + $0)}"# + "\n" }.joined()
     }
@@ -244,18 +253,10 @@ import Testing
 
     /// A key cannot change batches of another key or add jobs to them. A key with the scope `admin` can change all.
     @Test func batchesBelongToTheKeyThatCreatedThem() async throws {
-        let access = AccessOptions.with {
-            $0.keys = [
-                APIKey(name: "a", secret: "a-secret", scopes: [.submit, .read]),
-                APIKey(name: "b", secret: "b-secret", scopes: [.submit, .read]),
-                APIKey(name: "reader", secret: "r-secret", scopes: [.read]),
-                APIKey(name: "chief", secret: "c-secret", scopes: [.admin]),
-            ]
-        }
         @Sendable func key(_ secret: String, _ type: String = "application/json") -> HTTPFields {
             ["X-API-Key": secret, "Content-Type": type]
         }
-        try await Self.withCluster({ $0.access = access }) { _, client in
+        try await Self.withCluster({ $0.access = Self.keys }) { _, client in
             let lines = "application/x-ndjson"
             let path = "/v1/batches?id=mine&close=false"
             #expect(
@@ -281,6 +282,69 @@ import Testing
                 try await client.send(.post, "/v1/batches/mine/close", #"{"total":1}"#, headers: key("c-secret")).status
                     == 202)
             try await Self.completed("mine", client, headers: key("r-secret"))
+        }
+    }
+
+    /// Neither ids in jobs nor ids that are made from that of the batch.
+    @Test func jobsDoNotTakeTheIDsOfAnotherKey() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({ $0.access = Self.keys }) { (client: GatewayClient) async throws in
+                let a: HTTPFields = ["X-API-Key": "a-secret"]
+                let lines: HTTPFields = ["X-API-Key": "b-secret", "Content-Type": "application/x-ndjson"]
+                for id in ["own", "hero-1"] {
+                    let job = #"{"id":"\#(id)","source":"initials:A","width":8}"#
+                    #expect(try await client.send(.post, "/v1/jobs", job, headers: a).status == 202)
+                }
+                let foreign = #"{"id":"own","source":"initials:B","width":9}"# + "\n"
+                let batch = try await client.send(
+                    .post, "/v1/batches?id=hero", Self.jobs(2) + foreign, headers: lines)
+                #expect(batch.status == 202 && batch.json["accepted"] as? Int == 1)
+                let problems = try #require(batch.json["problems"] as? [[String: Any]])
+                #expect(problems.map { $0["line"] as? Int } == [2, 3])
+                let kinds = problems.map { ($0["problem"] as? [String: Any])?["type"] as? String }
+                #expect(kinds == ["/problems/conflict", "/problems/conflict"])
+                let none = try await client.send(.post, "/v1/batches?id=other", foreign, headers: lines)
+                Self.expectProblem(none, 409, "line 1: another key")
+                let listed = try await client.send(
+                    .post, "/v1/batches?id=listed", #"{"template":{"id":"own","width":8},"prefix":"s3://pictures/a/"}"#,
+                    headers: ["X-API-Key": "b-secret"])
+                Self.expectProblem(listed, 409, "another key")
+                #expect(try await fixture.values(in: fixture.topics.jobs(.normal)).count == 3)
+                // The jobs of a batch belong to its key.
+                let job = #"{"id":"hero-0","source":"initials:A","width":8}"#
+                #expect(try await client.send(.post, "/v1/jobs", job, headers: a).status == 409)
+            }
+        }
+    }
+
+    @Test func jobsAreNotAddedToBatchesOfAnotherKey() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({ $0.access = Self.keys }) { (client: GatewayClient) async throws in
+                let lines: HTTPFields = ["X-API-Key": "a-secret", "Content-Type": "application/x-ndjson"]
+                #expect(
+                    try await client.send(.post, "/v1/batches?id=own&close=false", Self.jobs(1), headers: lines).status
+                        == 202)
+                func add(_ key: String, to batch: String) async throws -> HTTPResponse {
+                    let job = #"{"source":"initials:B","width":9,"batch":"\#(batch)"}"#
+                    return try await client.send(.post, "/v1/jobs", job, headers: ["X-API-Key": key])
+                }
+                Self.expectProblem(try await add("b-secret", to: "own"), 409, "another key")
+                for (key, batch) in [("a-secret", "own"), ("c-secret", "own"), ("b-secret", "unknown")] {
+                    #expect(try await add(key, to: batch).status == 202)
+                }
+            }
+        }
+    }
+
+    @Test func retriedJobsRemainThoseOfTheKeyThatCreatedTheBatch() async throws {
+        try await Self.withCluster({ $0.access = Self.keys }) { _, client in
+            let (a, chief): (HTTPFields, HTTPFields) = (["X-API-Key": "a-secret"], ["X-API-Key": "c-secret"])
+            let body = #"{"template":{"width":8},"sources":["file:///nowhere.png"]}"#
+            #expect(try await client.send(.post, "/v1/batches?id=r", body, headers: a).status == 202)
+            try await Self.completed("r", client, headers: a)
+            let retry = try await client.send(.post, "/v1/batches/r/retry", "{}", headers: chief)
+            #expect(retry.status == 202 && retry.json["accepted"] as? Int == 1)
+            #expect(try await client.send(.delete, "/v1/jobs/r-0", headers: a).status == 202)
         }
     }
 

@@ -75,7 +75,8 @@ import Testing
 
     @Test func concurrentRequestsShareOneCollection() async throws {
         try await GatewayFixture.with { fixture in
-            let options = GatewayOptions(topics: fixture.topics, kafka: fixture.kafka, redis: fixture.endpoint)
+            var options = GatewayOptions(topics: fixture.topics, kafka: fixture.kafka, redis: fixture.endpoint)
+            options.overview.interval = .seconds(3600)
             let redis = RedisClient(fixture.endpoint)
             let service = DeadLetterService(
                 DeadLetterReader(fixture.topics, properties: options.kafka.reader, reader: options.reader),

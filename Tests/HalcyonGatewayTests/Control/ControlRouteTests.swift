@@ -1,6 +1,8 @@
+import Curl
 import Formats
 import HalcyonCluster
 import HalcyonModel
+import Telemetry
 import TestSupport
 import Testing
 
@@ -10,6 +12,17 @@ import Testing
 @Suite(.limitedParallelism) struct ControlRouteTests {
     private static func stallingOrigin() -> RawOrigin {
         RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
+    }
+
+    /// Returns the list of jobs in flight that a query selects, once all workers have replied in time and it contains
+    /// `count` jobs.
+    private static func list(_ query: String, jobs count: Int, _ client: GatewayClient) async throws -> [String: Any] {
+        let response = try await firstValue("the jobs of \(query) are listed") { () async throws -> HTTPResponse? in
+            let response = try await client.send(.get, "/v1/jobs?\(query)")
+            let (jobs, missing) = (response.json["jobs"] as? [Any], response.json["missing"] as? [String])
+            return jobs?.count == count && missing == [] ? response : nil
+        }
+        return response.json
     }
 
     @Test func cancelsAndListsJobsInFlight() async throws {
@@ -24,14 +37,13 @@ import Testing
                     try await until("all jobs are in flight") {
                         try await client.send(.get, "/v1/jobs").json["total"] as? Int == 3
                     }
-                    let list = try await client.send(.get, "/v1/jobs?tenant=t").json
-                    let jobs = list["jobs"] as? [[String: Any]] ?? []
-                    #expect(jobs.count == 1 && list["missing"] as? [String] == [])
-                    #expect(jobs[0]["id"] as? String == "b" && jobs[0]["lane"] as? String == "normal")
-                    #expect(jobs[0]["source"] as? String == origin.url("/b") && jobs[0]["attempt"] as? Int == 1)
-                    #expect((list["workers"] as? [String]) == [jobs[0]["worker"] as? String ?? ""])
-                    let one = try await client.send(.get, "/v1/jobs?limit=1&lane=normal").json
-                    #expect((one["jobs"] as? [Any])?.count == 1 && one["total"] as? Int == 3)
+                    let list = try await Self.list("tenant=t", jobs: 1, client)
+                    let job = try #require((list["jobs"] as? [[String: Any]])?.first)
+                    #expect(job["id"] as? String == "b" && job["lane"] as? String == "normal")
+                    #expect(job["source"] as? String == origin.url("/b") && job["attempt"] as? Int == 1)
+                    #expect((list["workers"] as? [String]) == [job["worker"] as? String ?? ""])
+                    let one = try await Self.list("limit=1&lane=normal", jobs: 1, client)
+                    #expect(one["total"] as? Int == 3)
 
                     let targets = [
                         ("a", #"{"tag":"x"}"#), ("b", #"{"tenant":"t"}"#), ("c", #"{"source":"\#(origin.url("/c"))"}"#),
@@ -39,7 +51,7 @@ import Testing
                     for (id, body) in targets {
                         let answer = try await client.send(.post, "/v1/cancel", body)
                         #expect(answer.status == 202 && answer.json["state"] as? String == "cancelling")
-                        let state = try await client.send(.get, "/v1/jobs/\(id)?wait=30").json
+                        let state = try await client.send(.get, "/v1/jobs/\(id)?wait=500").json
                         #expect(state["state"] as? String == "cancelled")
                     }
                 }
@@ -49,8 +61,9 @@ import Testing
     }
 
     @Test func pausesAndResumes() async throws {
+        let metrics = Metrics()
         try await GatewayFixture.with { fixture in
-            try await fixture.withWorker {
+            try await fixture.withWorker(metrics: metrics) {
                 try await fixture.withGateway { (client: GatewayClient) async throws in
                     #expect(try await client.send(.get, "/v1/paused").text == #"{"lanes":[],"tenants":[]}"#)
                     let lane = try await client.send(.put, "/v1/paused/lanes/low")
@@ -62,15 +75,20 @@ import Testing
                     let all = try await client.send(.get, "/v1/paused").json
                     #expect((all["lanes"] as? [[String: Any]])?.map { $0["lane"] as? String } == ["low"])
                     #expect((all["tenants"] as? [[String: Any]])?.map { $0["tenant"] as? String } == ["acme"])
+                    try await until("the worker knows the pauses") {
+                        metrics.value(of: #"halcyon_lane_paused{lane="low"}"#) == 1
+                            && metrics.value(of: "halcyon_tenants_paused") == 1
+                    }
 
                     let job = #"{"id":"a","source":"initials:A","width":8,"tenant":"acme"}"#
                     #expect(try await client.send(.post, "/v1/jobs", job).status == 202)
                     let other = #"{"id":"b","source":"initials:B","width":8}"#
                     #expect(try await client.send(.post, "/v1/jobs", other).status == 202)
-                    #expect(try await client.send(.get, "/v1/jobs/b?wait=30").json["state"] as? String == "ready")
+                    #expect(try await client.send(.get, "/v1/jobs/b?wait=500").json["state"] as? String == "ready")
+                    try await until("the job is held") { metrics.value(of: "halcyon_paused_records") == 1 }
                     #expect(try await client.send(.get, "/v1/jobs/a").json["state"] as? String != "ready")
                     #expect(try await client.send(.delete, "/v1/paused/tenants/acme").status == 204)
-                    #expect(try await client.send(.get, "/v1/jobs/a?wait=30").json["state"] as? String == "ready")
+                    #expect(try await client.send(.get, "/v1/jobs/a?wait=500").json["state"] as? String == "ready")
                     #expect(try await client.send(.delete, "/v1/paused/lanes/low").status == 204)
                     #expect(try await client.send(.delete, "/v1/paused/lanes/low").status == 404)
                     #expect(try await client.send(.get, "/v1/paused").text == #"{"lanes":[],"tenants":[]}"#)

@@ -14,8 +14,8 @@ import Testing
                         let job = #"{"id":"\#(name)","source":"initials:A","width":8,"tags":["t"]}"#
                         let accepted = try await client.send(.post, "/v1/jobs", job)
                         let image = try #require((accepted.json["images"] as? [String])?.first)
-                        #expect(
-                            try await client.send(.get, "/v1/jobs/\(name)?wait=30").json["state"] as? String == "ready")
+                        let end = try await client.send(.get, "/v1/jobs/\(name)?wait=500").json
+                        #expect(end["state"] as? String == "ready")
                         #expect(try await client.send(.head, image).status == 200)
                         let answer = try await client.send(.post, "/v1/purge", "{\(fields)}")
                         #expect(answer.status == 200 && answer.json["count"] as? Int == 1)
@@ -39,7 +39,7 @@ import Testing
                             let accepted = try await client.send(.post, "/v1/jobs", job)
                             let image = try #require((accepted.json["images"] as? [String])?.first)
                             #expect(
-                                try await client.send(.get, "/v1/jobs/\(name)?wait=30").json["state"] as? String
+                                try await client.send(.get, "/v1/jobs/\(name)?wait=500").json["state"] as? String
                                     == "ready")
                             #expect(try await client.send(.get, image).status == 200)
                             let key = try #require(image.split(separator: "/").last?.removingPercentEncoding)

@@ -68,6 +68,27 @@ import Testing
         }
     }
 
+    @Test func cutDeadLettersAreNotReplayed() async throws {
+        try await GatewayFixture.with { fixture in
+            var record = DeadLetterFixture.record("one", fixture.topics)
+            record.headers.append(RecordHeader("halcyon-cut", "1500000"))
+            try await fixture.deadLetters.publish([record])
+            try await fixture.withGateway { (client: GatewayClient) async throws in
+                #expect(try await client.send(.get, "/v1/dead/0-0").json["cut"] as? Int == 1_500_000)
+                for filter in [#"{"filter":{},"dryRun":true}"#, #"{"filter":{}}"#] {
+                    let answer = try await replay(client, filter)
+                    #expect(outcomes(answer) == ["0-0": "failed"])
+                    let letters = answer["letters"] as? [[String: String]] ?? []
+                    let message = letters.first?["message"] ?? ""
+                    #expect(message.contains("topic halcyon.jobs, partition 1, offset 7"), "\(message)")
+                }
+                #expect(try await client.pages() == [["one"]])
+            }
+            #expect(try await fixture.deadLetters.records(of: fixture.topics.jobs(.normal)).isEmpty)
+            #expect(try await fixture.deadLetters.records(of: fixture.topics.dead).count == 1)
+        }
+    }
+
     @Test func discardedDeadLettersAreNotReplayed() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.deadLetters.publish("one", "two", "three")

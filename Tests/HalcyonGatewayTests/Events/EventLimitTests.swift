@@ -37,8 +37,8 @@ import Testing
 
     private static let padding = String(repeating: "x", count: 10_000)
 
-    /// Runs `body` with a client that reads, while another one does not read its stream. `isDropped` returns true if the
-    /// latter has been dropped for `reason`.
+    /// Runs `body` with a client that reads, while another one does not read its stream. `isDropped` returns true if
+    /// the latter has been dropped for `reason`.
     private static func withStalledClient(
         droppedAs reason: String, _ change: @escaping (inout EventOptions) -> Void,
         _ body: (_ fixture: EventFixture, _ client: EventClient, _ isDropped: () -> Bool) async throws -> Void
@@ -65,16 +65,12 @@ import Testing
             fixture, client, isDropped in
             var sent = 0
             while !isDropped() {
+                try await fixture.publish("\(sent)", source: Self.padding)
+                #expect(try await client.data(1) == [EventFixture.event("\(sent)", source: Self.padding)])
+                sent += 1
                 // The socket buffers of the stalled client are full soon. Then it is stalled, but not behind the ring
                 // buffer.
-                let count = sent < 300 ? 100 : 1
-                for _ in 0..<count {
-                    try await fixture.publish("\(sent)", source: Self.padding)
-                    sent += 1
-                }
-                let data = try await client.data(count)
-                #expect(data.last == EventFixture.event("\(sent - 1)", source: Self.padding))
-                try await Task.sleep(for: .milliseconds(200))
+                if sent > 300 { try await Task.sleep(for: .milliseconds(200)) }
             }
             try await until("one stream is open") { fixture.metrics.value(of: "halcyon_gateway_event_streams") == 1 }
             try await fixture.publish("last")

@@ -63,7 +63,7 @@ import Testing
     func resumesFromKafkaBeyondMemory(_ partitions: Int) async throws {
         try await EventFixture.with(partitions: partitions) { fixture in
             try await fixture.withStream {
-                $0.ringBytes = 60_000
+                $0.ringBytes = 90_000
             } _: { _, server in
                 let client = try await EventClient(server.port)
                 try await client.waitForStart()

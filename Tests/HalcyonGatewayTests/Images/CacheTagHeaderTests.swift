@@ -147,7 +147,7 @@ import Testing
                         let accepted = try await client.send(.post, "/v1/jobs", job)
                         let image = try #require((accepted.json["images"] as? [String])?.first)
                         #expect(
-                            try await client.send(.get, "/v1/jobs/\(name)?wait=30").json["state"] as? String
+                            try await client.send(.get, "/v1/jobs/\(name)?wait=500").json["state"] as? String
                                 == "ready")
                         let all = try await tags(image)
                         #expect(all.contains("two"))

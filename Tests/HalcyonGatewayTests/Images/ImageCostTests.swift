@@ -90,6 +90,22 @@ import Testing
         }
     }
 
+    /// Pages of all origins may read the response that requests share.
+    @Test func sharedResponsesHaveCORSHeaders() async throws {
+        var imageCache = ImageMemoryCacheOptions()
+        imageCache.time = .seconds(500)
+        try await ImageFixture.with(.server, .with { $0.origins = ["*"] }, imageCache: imageCache) { fixture in
+            _ = try await fixture.cache.store(
+                ImageFixture.body, ImageFixture.metadata(ImageFixture.body), as: ImageFixture.key, for: 600,
+                by: .response)
+            for headers in ["", "", "Origin: https://any.example\r\n"] {
+                let answer = try await fixture.get(ImageFixture.key, headers)
+                #expect(answer.status == 200 && answer.body == ImageFixture.body)
+                #expect(answer.headers["access-control-allow-origin"] == "*")
+            }
+        }
+    }
+
     /// Responses from memory equal responses from Redis, for all kinds of clients and requests.
     @Test func cachedResponsesEqualUncachedResponses() async throws {
         let urlKeys = ["1": [UInt8](repeating: 1, count: 32)]
@@ -118,6 +134,7 @@ import Testing
                         for headers in [
                             "", "Range: bytes=1-3\r\n", "Range: bytes=\(body.count)-\r\n", "If-None-Match: \(tag)\r\n",
                             "If-None-Match: \"b\"\r\n", "If-Range: \"b\"\r\nRange: bytes=1-3\r\n",
+                            "If-Match: \(tag)\r\n", "If-Match: \"b\"\r\n",
                             "Origin: https://a.example\r\n", "Origin: https://b.example\r\n",
                         ] {
                             for method in ["GET", "HEAD"] {

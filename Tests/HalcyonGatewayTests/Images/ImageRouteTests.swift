@@ -79,6 +79,33 @@ import Testing
         }
     }
 
+    /// A client that loads an image in parts must not mix two images.
+    @Test func respondsWith412WhenTheTagDoesNotMatch() async throws {
+        try await ImageFixture.with { fixture in
+            let tag = "\"\(ImageFixture.metadata(ImageFixture.body).sha256)\""
+            _ = try await fixture.cache.store(
+                ImageFixture.body, ImageFixture.metadata(ImageFixture.body), as: ImageFixture.key, for: 600,
+                by: .response)
+            let range = "Range: bytes=0-3\r\n"
+            for value in ["\"x\"", "W/\(tag)"] {
+                for lines in ["", range, "If-None-Match: \(tag)\r\n"] {
+                    let answer = try await fixture.get(ImageFixture.key, "If-Match: \(value)\r\n" + lines)
+                    #expect(answer.status == 412 && answer.headers["cache-control"] == "no-store")
+                    #expect(answer.text.contains("/problems/precondition-failed"))
+                }
+                #expect(try await fixture.ask("HEAD", ImageFixture.key, "If-Match: \(value)\r\n").status == 412)
+            }
+            for value in [tag, "\"x\", \(tag)", "*"] {
+                let line = "If-Match: \(value)\r\n"
+                #expect(try await fixture.get(ImageFixture.key, line).body == ImageFixture.body)
+                #expect(try await fixture.get(ImageFixture.key, line + range).status == 206)
+                #expect(try await fixture.get(ImageFixture.key, line + "If-None-Match: \(tag)\r\n").status == 304)
+            }
+            _ = try await fixture.redis.send(["DEL", .string(ImageFixture.key)])
+            #expect(try await fixture.get(ImageFixture.key, "If-Match: *\r\n").status == 404)
+        }
+    }
+
     @Test func servesRanges() async throws {
         try await ImageFixture.with { fixture in
             let tag = "\"\(ImageFixture.metadata(ImageFixture.body).sha256)\""

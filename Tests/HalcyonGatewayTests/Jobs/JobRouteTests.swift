@@ -24,7 +24,7 @@ import Testing
                     #expect(accepted.json["unknownFields"] as? [String] == ["width2"])
                     let location = try #require(accepted.headers["Location"])
                     #expect(location == "/v1/jobs/a%20b%2F%C3%BC" && location == accepted.json["status"] as? String)
-                    let state = try await client.send(.get, "\(location)?wait=30")
+                    let state = try await client.send(.get, "\(location)?wait=500")
                     #expect(state.status == 200 && state.json["state"] as? String == "ready")
                     let event = try #require(state.json["event"] as? [String: Any])
                     #expect(event["type"] as? String == "halcyon.image.ready")
@@ -101,7 +101,7 @@ import Testing
                 try await fixture.withGateway { (client: GatewayClient) async throws in
                     _ = try await client.send(
                         .post, "/v1/jobs", #"{"id":"traced","source":"initials:J","width":8}"#, headers: headers)
-                    let state = try await client.send(.get, "/v1/jobs/traced?wait=30")
+                    let state = try await client.send(.get, "/v1/jobs/traced?wait=500")
                     let event = try #require(state.json["event"] as? [String: Any])
                     #expect(event["traceparent"] as? String == traceparent)
                 }
@@ -179,7 +179,7 @@ import Testing
                     #expect(bad.compactMap { $0["line"] as? Int } == [253, 755, 1257, 1759])
                     for id in ["0", "1999"] {
                         #expect(
-                            try await client.send(.get, "/v1/jobs/\(id)?wait=30").json["state"] as? String == "ready")
+                            try await client.send(.get, "/v1/jobs/\(id)?wait=500").json["state"] as? String == "ready")
                     }
                 }
             }
@@ -205,6 +205,32 @@ import Testing
                 #expect((lines.first?["problem"] as? [String: Any])?["status"] as? Int == 413)
                 #expect(lines.last?["id"] != nil)
                 #expect(try await client.send(.post, "/v1/jobs", "{\(long)}", headers: Self.json).status == 413)
+            }
+        }
+    }
+
+    /// The lines before the limit are accepted, with the states and the owner of their jobs.
+    @Test func tooManyLinesDoNotAffectTheLinesBefore() async throws {
+        let access = AccessOptions.with {
+            $0.keys = ["a", "b"].map { APIKey(name: $0, secret: "\($0)-secret", scopes: [.submit, .read]) }
+        }
+        let (a, b): (HTTPFields, HTTPFields) = (["X-API-Key": "a-secret"], ["X-API-Key": "b-secret"])
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({
+                $0.access = access
+                $0.jobs.linesAtOnce = 200
+            }) { (client: GatewayClient) async throws in
+                let lines = (0...200).map { #"{"id":"\#($0)","source":"initials:J","width":8}"# + "\n" }.joined()
+                var headers = a
+                headers["Content-Type"] = "application/x-ndjson"
+                #expect(try await client.send(.post, "/v1/jobs", lines, headers: headers).status == 413)
+                for id in stride(from: 100, to: 200, by: 9) {
+                    let path = "/v1/jobs/\(id)"
+                    #expect(try await client.send(.get, path, headers: a).json["state"] as? String == "accepted")
+                    #expect(try await client.send(.delete, path, headers: b).status == 403)
+                    #expect(try await client.send(.delete, path, headers: a).status == 202)
+                }
+                #expect(try await client.send(.get, "/v1/jobs/200", headers: a).status == 404)
             }
         }
     }
@@ -238,7 +264,7 @@ import Testing
                     try await until("the fetch is in flight") { origin.requests.count == 1 }
                     let answer = try await client.send(.delete, "/v1/jobs/a")
                     #expect(answer.status == 202 && answer.json["state"] as? String == "cancelling")
-                    #expect(try await client.send(.get, "/v1/jobs/a?wait=30").json["state"] as? String == "cancelled")
+                    #expect(try await client.send(.get, "/v1/jobs/a?wait=500").json["state"] as? String == "cancelled")
                     try await until("the fetch is aborted") { origin.cuts == 1 }
                 }
             }
@@ -267,7 +293,7 @@ import Testing
                     }
                     #expect(try await client.send(.get, "/v1/jobs/a?wait=1").json["state"] as? String == "started")
                     #expect(try await client.send(.delete, "/v1/jobs/a").status == 202)
-                    #expect(try await client.send(.get, "/v1/jobs/a?wait=30").json["state"] as? String == "cancelled")
+                    #expect(try await client.send(.get, "/v1/jobs/a?wait=500").json["state"] as? String == "cancelled")
                 }
             }
         }
@@ -319,7 +345,7 @@ import Testing
                         let job = #"{"id":"\#(number)","source":"initials:J","width":8}"#
                         #expect(try await client.send(.post, "/v1/jobs", job).status == 202)
                         let path = "/v1/jobs/\(number)"
-                        #expect(try await client.send(.get, "\(path)?wait=30").json["state"] as? String == "ready")
+                        #expect(try await client.send(.get, "\(path)?wait=500").json["state"] as? String == "ready")
                         #expect(try await client.send(.get, path).json["state"] as? String == "ready")
                         #expect(try await client.send(.delete, path).status == 409)
                     }

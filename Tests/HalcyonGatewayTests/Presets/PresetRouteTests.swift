@@ -69,7 +69,7 @@ import Testing
                         let job =
                             #"{"source":"initials:\#(letter)","preset":"card","maxAge":600,"tenant":"\#(letter)"}"#
                         let submitted = try await client.send(.post, "/v1/jobs", job, headers: json)
-                        let path = "\(try #require(submitted.headers["Location"]))?wait=30"
+                        let path = "\(try #require(submitted.headers["Location"]))?wait=500"
                         #expect(try await client.send(.get, path).json["state"] as? String == "ready")
                     }
                     _ = try await client.send(.put, "/v1/presets/card", #"{"job":{"width":41}}"#, headers: json)
@@ -177,7 +177,7 @@ import Testing
                     let accepted = try await client.send(
                         .post, "/v1/jobs", #"{"id":"a","source":"initials:A","preset":"card"}"#)
                     #expect(accepted.status == 202)
-                    let end = try await client.send(.get, "/v1/jobs/a?wait=30")
+                    let end = try await client.send(.get, "/v1/jobs/a?wait=500")
                     #expect(end.text.contains(#""preset":{"name":"card","version":1}"#))
                     let image = try #require((accepted.json["images"] as? [String])?.first)
                     #expect(try await client.send(.head, image).status == 200)

@@ -118,7 +118,7 @@ import Testing
                     }
                     let accepted = try await client.send(
                         .post, "/v1/jobs", #"{"id":"p","source":"\#(origin.url("/a"))","width":60,"height":40}"#)
-                    _ = try await client.send(.get, "/v1/jobs/p?wait=30")
+                    _ = try await client.send(.get, "/v1/jobs/p?wait=500")
                     let image = try #require((accepted.json["images"] as? [String])?.first)
                     for _ in 0..<2 {
                         let answer = try await client.send(.get, image)

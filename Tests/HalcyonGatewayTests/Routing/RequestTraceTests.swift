@@ -41,7 +41,7 @@ import Testing
         headers["traceparent"] = traceparent
         let job = #"{"id":"traced","source":"initials:J","width":8}"#
         #expect(try await client.send(.post, "/v1/jobs", job, headers: headers).status == 202)
-        let event = try await client.send(.get, "/v1/jobs/traced?wait=60").json["event"] as? [String: Any]
+        let event = try await client.send(.get, "/v1/jobs/traced?wait=500").json["event"] as? [String: Any]
         return try #require(TraceContext(traceparent: event?["traceparent"] as? String ?? ""))
     }
 

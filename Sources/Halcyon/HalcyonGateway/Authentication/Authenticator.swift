@@ -59,17 +59,19 @@ struct Authenticator: Sendable {
     private func leave(
         _ request: HTTPServer.Request, _ route: Route, _ key: APIKey?
     ) throws(Problem) -> Principal.Authorization {
-        if let verify = route.verify { return try verify(request) }
+        if let verify = route.verify {
+            let leave = try verify(request)
+            // Without keys the URL is unsigned. On an open gateway, pages of all origins may use it.
+            if !options.asksForKeys, !options.isOpen { try rejectForeign(request, route) }
+            return leave
+        }
         guard let scope = route.scope else { return .open }
         // An invalid signature is rejected even if the request has a valid key.
         if route.acceptsSignature, URLSigner.isSigned(request) {
             return .signature(expires: try signer.check(request, at: .now))
         }
         if !options.asksForKeys {
-            if route.hasEffects, crossOrigin.isForeign(request) {
-                throw Problem(
-                    .forbidden, "cross-origin requests are not allowed; add the origin to gateway.corsOrigins")
-            }
+            try rejectForeign(request, route)
             return .open
         }
         guard let key else {
@@ -80,6 +82,12 @@ struct Authenticator: Sendable {
         }
         guard key.allows(scope) else { throw Problem(.forbidden, "this needs a key with the scope \(scope.rawValue)") }
         return .key
+    }
+
+    /// - Throws: ``Problem`` for a request with effects that a page of another origin has caused.
+    private func rejectForeign(_ request: HTTPServer.Request, _ route: Route) throws(Problem) {
+        guard route.hasEffects, crossOrigin.isForeign(request) else { return }
+        throw Problem(.forbidden, "cross-origin requests are not allowed; add the origin to gateway.corsOrigins")
     }
 
     private func presentedKey(in request: HTTPServer.Request) -> APIKey? {

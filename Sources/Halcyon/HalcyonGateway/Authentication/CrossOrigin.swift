@@ -5,6 +5,9 @@ struct CrossOrigin: Sendable {
     /// The allowed origins, such as `https://example.org`; `*` allows all. CORS is off if empty.
     let origins: [String]
 
+    /// True if the headers depend on the origin of the request.
+    var variesByOrigin: Bool { !origins.isEmpty && !origins.contains("*") }
+
     /// Returns the response to a preflight request; nil for other requests and for origins that are not allowed.
     func preflight(_ request: HTTPServer.Request) -> HTTPServer.Response? {
         guard request.method == "OPTIONS", let origin = request.headers.first("Origin"),
@@ -14,19 +17,24 @@ struct CrossOrigin: Sendable {
             status: 204,
             headers: [
                 "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, DELETE",
-                "Access-Control-Allow-Headers": "Authorization, X-API-Key, Content-Type, Last-Event-ID",
+                "Access-Control-Allow-Headers": """
+                Authorization, X-API-Key, Content-Type, Last-Event-ID, If-Match, If-None-Match, If-Range, Range, \
+                traceparent
+                """,
                 "Access-Control-Max-Age": "600",
             ])
     }
 
-    /// Adds the CORS headers to a response.
+    /// Adds the CORS headers to a response. If all origins are allowed, every response has the same ones, because a
+    /// cache may answer a page with a response to a request without an origin (Fetch Standard, "CORS protocol and HTTP
+    /// caches").
     func add(to response: inout HTTPServer.Response, for request: HTTPServer.Request) {
-        if origins.isEmpty { return }
-        if !origins.contains("*") { response.headers.add("Vary", "Origin") }
-        guard let origin = request.headers.first("Origin"), let allowed = allowed(origin) else { return }
+        if variesByOrigin { response.headers.add("Vary", "Origin") }
+        guard let allowed = allowed(request.headers.first("Origin")) else { return }
         response.headers.add("Access-Control-Allow-Origin", allowed)
         response.headers.add(
-            "Access-Control-Expose-Headers", "ETag, Halcyon-Failure, Halcyon-Image-Size, Location, Retry-After")
+            "Access-Control-Expose-Headers",
+            "Content-Range, ETag, Halcyon-Failure, Halcyon-Image-Size, Location, Retry-After")
     }
 
     /// True if the request was caused by a page of an origin that is not in ``origins``. Browsers send many such
@@ -43,9 +51,11 @@ struct CrossOrigin: Sendable {
             ?? false
     }
 
-    private func allowed(_ origin: String) -> String? {
+    /// Returns the value of `Access-Control-Allow-Origin` for a request of an origin; nil if pages must not read the
+    /// response.
+    private func allowed(_ origin: String?) -> String? {
         if origins.contains("*") { return "*" }
-        return origins.contains(origin) ? origin : nil
+        return origin.flatMap { origins.contains($0) ? $0 : nil }
     }
 }
 

@@ -11,12 +11,13 @@ import Redis
 /// Routes that create batches, return their states and failures, and cancel, close and retry them.
 struct BatchRoutes: Sendable {
     let submitter: JobSubmitter
-    let store: BatchStore
     let failed: FailedJobReader
     /// The maximum number of jobs in one request.
     let mostJobs: Int
     /// The maximum size of a request with a template and a list of sources, in bytes.
     let maximumBytes: Int
+
+    private var store: BatchStore { submitter.batches }
 
     var all: [Route] {
         [
@@ -57,7 +58,9 @@ struct BatchRoutes: Sendable {
                     job["source"] = source
                     return job
                 }
-                for problem in try await send(jobs, from: request.first, writer, call) { answer.add(problem) }
+                for problem in try await send(jobs, from: request.first, writer, call, for: call.caller.name) {
+                    answer.add(problem)
+                }
             }
         case "application/x-ndjson", "application/ndjson", "application/jsonl":
             let writer = try await writer(request, call)
@@ -73,7 +76,8 @@ struct BatchRoutes: Sendable {
                         }
                         do throws(JSONError) {
                             let job = try JobBuilder(json: bytes, maximumSize: submitter.reader.maximumBytes)
-                            return await send(job, request.first + index, line: line.number, writer, call)
+                            return await send(
+                                job, request.first + index, line: line.number, writer, call, for: call.caller.name)
                         } catch {
                             return BatchLineProblem(line: line.number, Problem(.invalidJob, "invalid job: \(error)"))
                         }
@@ -115,12 +119,16 @@ struct BatchRoutes: Sendable {
         let draft = BatchWriter(
             request.id, submitter.producer, topics: submitter.topics, reader: submitter.reader,
             template: request.template)
+        let example: ValidatedJob
         do throws(InvalidJobError) {
-            try draft.check(contents)
+            example = try draft.check(contents)
         } catch {
             guard error.missingPreset != nil else { throw Problem(invalid: error) }
             try await submitter.presets.reloadForRequest()
-            do throws(InvalidJobError) { try draft.check(contents) } catch { throw Problem(invalid: error) }
+            do throws(InvalidJobError) { example = try draft.check(contents) } catch { throw Problem(invalid: error) }
+        }
+        if request.template["id"] != nil, let name = call.caller.name {
+            try await submitter.memory.claim(example.job.id, for: name)
         }
         let writer = try await writer(request, call, contents)
         try await published { () async throws(KafkaError) in
@@ -145,7 +153,7 @@ struct BatchRoutes: Sendable {
         case nil: break
         }
         // If Redis is down, the id is not known to be in use.
-        if let known = try? await store.announce(batch) {
+        if let known = try? await withCancellationShield({ [batch] in try await store.announce(batch) }) {
             guard known.owner == call.caller.name else {
                 throw Problem(.conflict, "another key has created a batch with this id; use a different id")
             }
@@ -184,21 +192,24 @@ struct BatchRoutes: Sendable {
     }
 
     /// Submits jobs, several at a time.
+    /// - Parameter owner: the name of the key that the jobs belong to; nil for none.
     /// - Returns: the problem of each job in order; nil for jobs that were accepted.
     private func send(
-        _ jobs: some Sequence<JobBuilder>, from first: Int, _ writer: BatchWriter, _ call: RequestContext
+        _ jobs: some Sequence<JobBuilder>, from first: Int, _ writer: BatchWriter, _ call: RequestContext,
+        for owner: String?
     ) async throws -> [BatchLineProblem?] {
         try await mapConcurrently { job, index in
-            await send(job, first + index, line: index + 1, writer, call)
+            await send(job, first + index, line: index + 1, writer, call, for: owner)
         } of: { add in
             for job in jobs { try await add(job) }
         }
     }
 
-    /// Submits a job.
+    /// Submits a job, even if the client has disconnected.
+    /// - Parameter owner: the name of the key that the job belongs to; nil for none.
     /// - Returns: the problem of a job that is not valid or was not accepted.
     private func send(
-        _ job: JobBuilder, _ index: Int, line: Int, _ writer: BatchWriter, _ call: RequestContext
+        _ job: JobBuilder, _ index: Int, line: Int, _ writer: BatchWriter, _ call: RequestContext, for owner: String?
     ) async -> BatchLineProblem? {
         do {
             let trace = call.traceparent.map { RecordHeader("traceparent", Array($0.utf8)) }
@@ -210,8 +221,13 @@ struct BatchRoutes: Sendable {
                 try await submitter.presets.reloadForRequest()
                 valid = try writer.validated(job, index: index)
             }
-            try await writer.send(valid, headers: [trace].compactMap(\.self))
+            try await withCancellationShield {
+                if let owner { try await submitter.memory.claim(valid.job.id, for: owner) }
+                try await writer.send(valid, headers: [trace].compactMap(\.self))
+            }
             return nil
+        } catch let problem as Problem {
+            return BatchLineProblem(line: line, problem)
         } catch let error as InvalidJobError {
             return BatchLineProblem(line: line, Problem(invalid: error))
         } catch let error as KafkaError where error.code == .messageTooLarge {
@@ -328,20 +344,48 @@ struct BatchRoutes: Sendable {
         let failures = try await stored { () async throws(RedisError) in
             try await store.failures(of: batch.id, from: 0, count: batch.counts.failed)
         }
-        let jobs: [(failure: BatchFailure, job: JobBuilder)]
+        let slices = failed.slices(of: failures)
+        let response: Result<HTTPServer.Response, any Error>
         do {
-            jobs = try await failed.jobs(of: failures)
+            response = .success(try await submit(slices, of: batch, request, call))
         } catch {
-            throw Problem(.unavailable, "the failed jobs cannot be read at the moment; try again", retryAfter: 5)
+            response = .failure(error)
         }
-        guard !jobs.isEmpty else {
+        await slices.close()
+        return try response.get()
+    }
+
+    /// Creates a batch of failed jobs of another one. The jobs are numbered in the order of their failures, so that a
+    /// request that is repeated numbers them in the same way.
+    private func submit(
+        _ slices: FailedJobSlices, of batch: Batch, _ request: BatchRequest, _ call: RequestContext
+    ) async throws -> HTTPServer.Response {
+        func next() async throws -> [FailedJob]? {
+            do {
+                return try await slices.next()
+            } catch {
+                throw Problem(.unavailable, "the failed jobs cannot be read at the moment; try again", retryAfter: 5)
+            }
+        }
+        guard let first = try await next() else {
             throw Problem(.conflict, "Kafka has deleted the messages of the failed jobs; submit them again")
         }
         let writer = try await writer(request, call)
+        // The jobs remain those of the key that created the batch, even if an administrator submits them again.
+        let owner = batch.owner ?? call.caller.name
         return try await submit(writer, request, call) { submission in
-            submission.missing = batch.counts.failed - jobs.count
-            let problems = try await send(jobs.map(\.job), from: request.first, writer, call)
-            for problem in problems { submission.add(problem) }
+            var slice: [FailedJob]? = first
+            while let jobs = slice {
+                let problems = try await mapConcurrently { (failed: FailedJob, _: Int) in
+                    await send(
+                        failed.job, request.first + failed.index, line: failed.index + 1, writer, call, for: owner)
+                } of: { add in
+                    for job in jobs { try await add(job) }
+                }
+                for problem in problems { submission.add(problem) }
+                slice = try await next()
+            }
+            submission.missing = batch.counts.failed - submission.accepted - submission.rejected
         }
     }
 

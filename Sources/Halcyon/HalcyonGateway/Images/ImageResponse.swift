@@ -60,7 +60,7 @@ struct ImageResponse {
 
     /// True if a request is for the whole image and not conditional.
     static func isForAll(_ request: HTTPServer.Request) -> Bool {
-        request.method == "GET" && ["If-None-Match", "Range"].allSatisfy { request.headers[$0] == nil }
+        request.method == "GET" && ["If-Match", "If-None-Match", "Range"].allSatisfy { request.headers[$0] == nil }
     }
 
     /// Returns a response with the whole image.
@@ -68,8 +68,12 @@ struct ImageResponse {
         HTTPServer.Response(status: 200, headers: headers, body: .bytes(body))
     }
 
-    /// Returns the response to a request; nil if it needs the bytes and `body` is nil.
+    /// Returns the response to a request; nil if it needs the bytes and `body` is nil. Conditions are evaluated in the
+    /// order of RFC 9110, 13.2.2.
     func response(to request: HTTPServer.Request, _ body: [UInt8]?) -> HTTPServer.Response? {
+        guard tag.allowsMatch(request.headers["If-Match"]) else {
+            return Problem(.preconditionFailed, "the image has changed; its entity tag is \(tag)").response
+        }
         // The client's copy is current.
         if tag.isNamed(by: request.headers["If-None-Match"]) {
             return HTTPServer.Response(status: 304, headers: keeping)
@@ -183,8 +187,13 @@ struct EntityTag: Hashable, CustomStringConvertible {
     /// comparison).
     func isNamed(by header: String?) -> Bool {
         guard let header else { return false }
-        if header.trimmed == "*" { return true }
-        return Self.tags(in: header).contains(value)
+        return header.trimmed == "*" || Self.tags(in: header).contains { $0.value == value }
+    }
+
+    /// True if `If-Match` allows the request (RFC 9110, 13.1.1: strong comparison, no weak tags).
+    func allowsMatch(_ header: String?) -> Bool {
+        guard let header else { return true }
+        return header.trimmed == "*" || Self.tags(in: header).contains { $0.value == value && !$0.isWeak }
     }
 
     /// True if `If-Range` allows a partial response (RFC 9110, 13.1.5: strong comparison, no weak tags and no dates).
@@ -193,13 +202,13 @@ struct EntityTag: Hashable, CustomStringConvertible {
         return header.trimmed == description
     }
 
-    /// Returns the quoted texts of a list of tags. They may contain commas.
-    private static func tags(in list: String) -> [String] {
-        var (tags, rest) = ([String](), list[...])
+    /// Returns the quoted texts of a list of tags, which may contain commas, and whether `W/` precedes them.
+    private static func tags(in list: String) -> [(value: String, isWeak: Bool)] {
+        var (tags, rest) = ([(value: String, isWeak: Bool)](), list[...])
         while let open = rest.firstIndex(of: "\"") {
             let inside = rest[rest.index(after: open)...]
             guard let close = inside.firstIndex(of: "\"") else { break }
-            tags.append(String(inside[..<close]))
+            tags.append((String(inside[..<close]), rest[..<open].hasSuffix("W/")))
             rest = inside[inside.index(after: close)...]
         }
         return tags

@@ -25,19 +25,76 @@ struct JobStateStore: Sendable {
     private static let mostBytes = 64 << 10
     private static let imageLifetime = 300.0
 
-    /// Stores that a job was accepted, before it is published. If Redis is down, the job is published anyway and its
-    /// state remains unknown.
-    func note(accepted id: String) async {
+    /// The state that an id had before a job was submitted with it.
+    enum EarlierState: Sendable {
+        /// There was none, and the submission has stored `accepted`.
+        case absent
+        /// The state of a job that was submitted before. It is kept until the new job is published.
+        case stored([UInt8])
+        /// Redis was down.
+        case unknown
+    }
+
+    /// Stores that a job is accepted, before it is published, unless its id has a state. If Redis is down, the job is
+    /// published anyway and its state remains unknown.
+    func note(accepted id: String) async -> EarlierState {
+        let key = Self.key(of: id)
+        do throws(RedisError) {
+            let made = try await redis.send(["SET", key, .bytes(Self.accepted(id)), "PX", milliseconds, "NX"])
+            if !made.isNull { return .absent }
+            // The state may expire in between.
+            return .stored(try await redis.send(["GET", key]).bytes ?? [])
+        } catch {
+            log.debug("failed to store the state of a job", ["error": "\(error)"])
+            return .unknown
+        }
+    }
+
+    /// Stores that a job was published whose id had a state before.
+    func confirm(_ id: String, after earlier: EarlierState) async {
+        guard case .stored(let state) = earlier else { return }
+        // The space distinguishes it from the state of another submission, which may still fail and be withdrawn.
+        await replace(state, of: id, with: Self.accepted(id) + [UInt8(ascii: " ")])
+    }
+
+    /// Deletes the state of a job that was not published, if the submission has stored it.
+    func withdraw(_ id: String, after earlier: EarlierState) async {
+        guard case .absent = earlier else { return }
+        await replace(Self.accepted(id), of: id, with: [])
+    }
+
+    private static func accepted(_ id: String) -> [UInt8] {
         var writer = JSONWriter(capacity: 128)
         writer.object { writer in
             writer.member("id", id)
             writer.member("state", "accepted")
         }
-        await send(["SET", Self.key(of: id), .bytes(writer.bytes), "PX", milliseconds])
+        return writer.bytes
+    }
+
+    /// Replaces or deletes a state, unless an event or another submission has changed it. KEYS: the state. ARGV: the
+    /// expected state, the new one (empty to delete it), and its TTL in milliseconds.
+    private static let replacement = RedisScript(
+        """
+        local state = redis.call('GET', KEYS[1])
+        if state and state ~= ARGV[1] then return 0 end
+        if ARGV[2] == '' then return redis.call('DEL', KEYS[1]) end
+        redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+        return 1
+        """)
+
+    private func replace(_ expected: [UInt8], of id: String, with state: [UInt8]) async {
+        do throws(RedisError) {
+            _ = try await redis.run(
+                Self.replacement, keys: [Self.key(of: id)],
+                arguments: [.bytes(expected), .bytes(state), milliseconds])
+        } catch {
+            log.debug("failed to change the state of a job", ["error": "\(error)"])
+        }
     }
 
     /// Reserves an id for a key for as long as the state of its job is stored. Does nothing if Redis is down.
-    /// - Throws: ``Problem`` if the id belongs to another key.
+    /// - Throws: ``Problem`` if the id belongs to another key, or the task is cancelled.
     func claim(_ id: String, for name: String) async throws(Problem) {
         let key = Self.ownerKey(of: id)
         let owner: [UInt8]?
@@ -45,6 +102,7 @@ struct JobStateStore: Sendable {
             let taken = try await redis.send(["SET", key, .string(name), "PX", milliseconds, "NX"])
             owner = taken.isNull ? try await redis.send(["GET", key]).bytes : nil
         } catch {
+            guard error.code != .cancelled else { throw Problem(.unavailable, "the request was cancelled") }
             log.debug("failed to store the owner of a job", ["error": "\(error)"])
             return
         }
@@ -64,9 +122,6 @@ struct JobStateStore: Sendable {
             throw Problem(.unavailable, "the owner of the job cannot be read at the moment; try again", retryAfter: 2)
         }
     }
-
-    /// Deletes the state of a job that was not published.
-    func delete(_ id: String) async { await send(["DEL", Self.key(of: id)]) }
 
     /// Returns the state of a job as JSON with its `id` and `state`; nil if it is unknown.
     /// - Throws: ``Problem`` if Redis is unavailable.

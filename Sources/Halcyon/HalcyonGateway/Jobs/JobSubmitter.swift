@@ -1,3 +1,4 @@
+import Concurrency
 import Formats
 import HalcyonCluster
 import HalcyonCoding
@@ -14,6 +15,7 @@ struct JobSubmitter: Sendable {
     let reader: JobDecoder
     let presets: PresetCatalog
     let memory: JobStateStore
+    let batches: BatchStore
     /// The timeout of a request, and the time limit for publishing to Kafka.
     let times: (request: Duration, send: Duration)
 
@@ -57,22 +59,36 @@ struct JobSubmitter: Sendable {
         call.began + times.request - times.send - Self.margin
     }
 
-    /// Stores the state of a job, publishes the job to its lane and waits for Kafka's acknowledgement.
+    /// Stores the state of a job, publishes the job to its lane and waits for Kafka's acknowledgement. All of this is
+    /// completed even if the client has disconnected.
     /// - Parameter latest: the time after which it is not sent any more.
-    /// - Throws: ``Problem`` if the id belongs to a job of another key, or Kafka did not accept the job and never
-    ///   will.
+    /// - Throws: ``Problem`` if the id belongs to a job of another key, the job to a batch of another key, or Kafka did
+    ///   not accept the job and never will.
     func submit(
         _ prepared: ValidatedJob, for caller: Principal, traceparent: String?, by latest: ContinuousClock.Instant? = nil
     ) async throws(Problem) {
-        if let name = caller.name { try await memory.claim(prepared.job.id, for: name) }
-        // Stored before the job is published, because its events must come later.
-        await memory.note(accepted: prepared.job.id)
-        do throws(Problem) {
-            try await send(prepared, traceparent: traceparent, by: latest)
-        } catch {
-            await memory.delete(prepared.job.id)
-            throw error
+        let id = prepared.job.id
+        try await withCancellationShield { () async throws(Problem) -> Void in
+            if let batch = prepared.job.batch { try await checkOwner(of: batch, caller) }
+            if let name = caller.name { try await memory.claim(id, for: name) }
+            // Stored before the job is published, because its events must come later.
+            let earlier = await memory.note(accepted: id)
+            do throws(Problem) {
+                try await send(prepared, traceparent: traceparent, by: latest)
+            } catch {
+                await memory.withdraw(id, after: earlier)
+                throw error
+            }
+            await memory.confirm(id, after: earlier)
         }
+    }
+
+    /// Checks that a caller may add jobs to a batch. If Redis is down, the batch is not known.
+    private func checkOwner(of membership: BatchMembership, _ caller: Principal) async throws(Problem) {
+        // A batch from Kafka or the command line has no owner.
+        guard let batch = try? await batches.batch(membership.batch), batch.owner != caller.name else { return }
+        if caller.mayAdminister { return }
+        throw Problem(.conflict, "another key has created the batch of this job; use a different batch")
     }
 
     /// Publishes a job whose id is not returned to the client, so that its state is not stored.

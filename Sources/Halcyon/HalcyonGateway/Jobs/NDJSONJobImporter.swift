@@ -87,7 +87,7 @@ struct NDJSONLines: Sendable {
 ///   - transform: A function that transforms an element. `index` is that of the element, from 0.
 ///   - produce: A function that passes each element to its argument, which waits until the element is accepted.
 /// - Returns: The results in the order of the elements.
-/// - Throws: The errors of `produce`, after the elements before were transformed.
+/// - Throws: The errors of `produce`, after the elements before were transformed, in tasks that are cancelled.
 func mapConcurrently<Element: Sendable, Result: Sendable>(
     _ transform: @escaping @Sendable (Element, _ index: Int) async -> Result,
     of produce: (_ add: (Element) async throws -> Void) async throws -> Void

@@ -16,6 +16,7 @@ struct Problem: Error, Sendable {
         case notAcceptable = "not-acceptable"
         case conflict
         case gone
+        case preconditionFailed = "precondition-failed"
         case tooLarge = "too-large"
         case unsupportedMediaType = "unsupported-media-type"
         case rangeNotSatisfiable = "range-not-satisfiable"
@@ -37,6 +38,7 @@ struct Problem: Error, Sendable {
             case .notAcceptable: 406
             case .conflict: 409
             case .gone: 410
+            case .preconditionFailed: 412
             case .tooLarge: 413
             case .unsupportedMediaType: 415
             case .rangeNotSatisfiable: 416
@@ -61,6 +63,7 @@ struct Problem: Error, Sendable {
             case .notAcceptable: "Not acceptable"
             case .conflict: "Conflict"
             case .gone: "Gone"
+            case .preconditionFailed: "Precondition failed"
             case .tooLarge: "Content too large"
             case .unsupportedMediaType: "Unsupported media type"
             case .rangeNotSatisfiable: "Range not satisfiable"

@@ -119,7 +119,7 @@ struct CommonHeaders: Sendable {
 
     /// True if the headers do not depend on the request, so that a response can be shared.
     func areCommon(to request: HTTPServer.Request) -> Bool {
-        crossOrigin.origins.isEmpty || request.headers["Origin"] == nil
+        !crossOrigin.variesByOrigin || request.headers["Origin"] == nil
     }
 }
 

@@ -128,13 +128,14 @@ export class DeadLetters {
   }
 
   #row(letter) {
-    const { letter: id, code, message, job, source, time, attempts, webhook, tenant, lane, replayed } = letter;
+    const { letter: id, code, message, job, source, time, attempts, webhook, tenant, lane, cut, replayed } = letter;
     const name = shortened(String(job ?? id), 120);
     const box = element("input", { type: "checkbox", value: id });
     box.setAttribute("aria-label", `Select: ${name}`);
     const note = element("p", { className: "hint" }, [
       id, dateTime(time), lane, tenant === undefined ? undefined : `tenant ${tenant}`, attempts > 1 ? `${attempts} attempts` : undefined,
-      webhook === undefined ? undefined : `for the webhook ${shortened(webhook, 100)}`, replayed ? "replayed or discarded" : undefined,
+      webhook === undefined ? undefined : `for the webhook ${shortened(webhook, 100)}`,
+      cut === undefined ? undefined : `only a part of ${count(cut)} bytes`, replayed ? "replayed or discarded" : undefined,
     ].filter((text) => text !== undefined).join(", "));
     const payload = element("details", {}, element("summary", {}, "Payload"));
     payload.addEventListener("toggle", () => {
