@@ -201,12 +201,23 @@ import Testing
         #expect(try load().listing[4].value == "")
     }
 
-    @Test(arguments: [
-        ("redis://:secret@h/0", "redis://:****@h/0"),
-        ("redis://u:s@h1 redis://u:t@h2", "redis://u:****@h1 redis://u:****@h2"),
-        ("redis://u@h:1", "redis://u@h:1"), ("redis://h:1/0", "redis://h:1/0"), ("a:b@c", "a:b@c"), ("", ""),
-        ("https://u:p@ss@h/x", "https://u:****@h/x"),
-    ]) func masksPasswordsInURLs(url: String, shown: String) throws {
+    @Test(
+        arguments: [
+            ("redis://:secret@h/0", "redis://:****@h/0"),
+            ("redis://u:s@h1 redis://u:t@h2", "redis://u:****@h1 redis://u:****@h2"),
+            ("redis://u@h:1", "redis://u@h:1"), ("redis://h:1/0", "redis://h:1/0"), ("a:b@c", "a:b@c"), ("", ""),
+            ("https://u:p@ss@h/x", "https://u:****@h/x"),
+            ("redis+sentinel://a,b/s?sentinel-password=hunter2", "redis+sentinel://a,b/s?sentinel-password=****"),
+            (
+                "redis+sentinel://u:p@a:1/s?sentinel-user=eve&sentinel-password=p%40&timeout=5s",
+                "redis+sentinel://u:****@a:1/s?sentinel-user=eve&sentinel-password=****&timeout=5s"
+            ),
+            ("redis+sentinel://a:1/s?sentinel-password=b@c", "redis+sentinel://a:****"),
+            ("redis://u:p?password=x@h", "redis://u:****"),
+            ("https://h/?a=1&API_Key=k?k&X-Token=t&sig=s", "https://h/?a=1&API_Key=****&X-Token=****&sig=****"),
+            ("https://h/key=1?b=token", "https://h/key=1?b=token"),
+        ] as [(String, String)]) func masksPasswordsInURLs(url: String, shown: String) throws
+    {
         #expect(try load(environment: ["T_REDIS_URL": url]).listing[3].value == shown)
     }
 

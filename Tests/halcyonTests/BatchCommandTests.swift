@@ -40,6 +40,9 @@ import Testing
         #expect(retried.output == "second: completed, 2 of 2 jobs ended, 0 ready, 2 failed\n")
         let named = try await cluster.run("batch", "retry", "bad").expect(0)
         #expect(named.output.hasPrefix("bad-retry-") && named.output.hasSuffix(": 2 jobs submitted\n"))
+        let report = try await cluster.run("batch", "retry", "bad", "--json").expect(0).json().first
+        #expect(report?.at("batch")?.hasPrefix("bad-retry-") == true)
+        #expect(report?.at("jobs") == "2" && report?.at("missing") == "0")
     }
 
     @Test func cancelsABatch() async throws {
@@ -120,9 +123,12 @@ import Testing
         #expect(
             try await cluster.run("batch", "create", "-", input: "\n# nothing\n").expect(2).errors.contains("no jobs"))
         #expect(try await cluster.run("batch", "status", "a b").expect(2).errors.contains("letters, digits"))
-        for command in ["status", "failures", "retry"] {
-            let unknown = try await cluster.run("batch", command, "never").expect(1)
-            #expect(unknown.errors.contains("there is no batch never"))
-        }
+    }
+
+    @Test(arguments: [["status"], ["status", "--wait"], ["failures"], ["retry"]])
+    func unknownBatchesAreNotFound(command: [String]) async throws {
+        let run = try await Executable.run(["batch"] + command + ["unknown"], environment: cluster.environment)
+        run.expect(3)
+        #expect(run.errors.contains("there is no batch unknown"))
     }
 }

@@ -32,6 +32,16 @@ import Testing
         #expect(run.lines.contains { $0.hasPrefix("  encode ") && $0.hasSuffix(" jobs)") })
     }
 
+    @Test func acceptsRegisteredPresets() async throws {
+        let preset = #"{"job": {"width": 16, "height": 16, "format": "png"}}"#
+        try await cluster.run("preset", "put", "measured", "-", input: preset).expect(0)
+        let run = try await cluster.run("bench", "initials:P", "--preset", "measured", "--jobs", "2", "--json")
+        let report = try run.expect(0).json().first
+        #expect(report?.at("ready") == "2")
+        let unknown = try await cluster.run("bench", "--preset", "missing", "--jobs", "1").expect(2)
+        #expect(unknown.errors.contains("--preset: there is no preset missing"))
+    }
+
     @Test func submitsAtTheGivenRate() async throws {
         let run = try await cluster.run("bench", "--rate", "10/s", "--duration", "2s", "--json").expect(0)
         // One job every tenth of a second, starting immediately.

@@ -9,7 +9,7 @@ import Testing
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     private func withRedis(_ body: (RedisClient) async throws -> Void) async throws {
-        let client = RedisClient(RedisEndpoint(loopbackPort: cluster.redisPort))
+        let client = RedisClient(RedisEndpoint(loopbackPort: cluster.redisPort, timeout: .seconds(60)))
         let result: Result<Void, any Error>
         do { result = .success(try await body(client)) } catch { result = .failure(error) }
         await client.close()

@@ -1,4 +1,5 @@
 import Concurrency
+import Glibc
 import Subprocess
 import TestSupport
 import Testing
@@ -316,6 +317,40 @@ import Testing
         // Headers on the command line replace all headers of the job.
         let other = try await Executable.run(["key", "--job", "-", "--text", "--header", "B:"], input: job).expect(0)
         #expect(other.output.hasPrefix("halcyon-source/1\nheader: b=\nurl:https://h/\n"))
+    }
+
+    @Test(arguments: ["--version", "submit --help", "completions bash", "key initials:A --width 3"])
+    func failsIfItsOutputIsLost(line: String) async throws {
+        let full = open("/dev/full", O_WRONLY | O_CLOEXEC)
+        let (exit, errors) = try await run(line, output: full)
+        #expect(exit == .code(1))
+        #expect(errors == "halcyon: cannot write to standard output: No space left on device\n")
+    }
+
+    @Test func readersMayCloseThePipe() async throws {
+        var ends: [Int32] = [-1, -1]
+        #expect(pipe(&ends) == 0)
+        close(ends[0])
+        let (exit, errors) = try await run("completions bash", output: ends[1])
+        #expect(exit == .code(0))
+        #expect(errors.isEmpty)
+    }
+
+    /// Runs the program with a descriptor as standard output, and closes it.
+    private func run(_ line: String, output: Int32) async throws -> (exit: ChildProcess.Exit, errors: String) {
+        let folder = TemporaryFolder("output")
+        let file = open("\(folder.path)/errors", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        var options = ChildProcess.Options()
+        options.environment = ["PATH": "/usr/bin:/bin"]
+        options.output = .descriptor(output)
+        options.errors = .descriptor(file)
+        let arguments = line.split(separator: " ").map(String.init)
+        let exit = try await ChildProcess.start(HalcyonExecutable.path, arguments, options: options).exit()
+        let errors = Executable.text(folder.read("errors"))
+        close(output)
+        close(file)
+        await folder.remove()
+        return (exit, errors)
     }
 
     @Test(arguments: ["bash", "zsh", "fish"]) func completionsContainCommandsAndOptions(shell: String) async throws {

@@ -104,10 +104,15 @@ import Testing
         #expect(try await cluster.run("pause", "--list").expect(0).output.contains("tenant paused: paused since "))
         let paused = try await cluster.run("pause", "--list", "--json").expect(0).json()
         #expect(paused.contains { $0.at("tenant") == "paused" && $0.at("since") != nil })
-        // The job is submitted after the worker knows of the pause, because its own message comes later.
+        try await until("the worker knows the pause") {
+            try await cluster.response(to: "/metrics").contains("\nhalcyon_tenants_paused 1\n")
+        }
         let url = cluster.url("coffee.jpg")
         try await run(["submit", url, "--id", "held", "--width", "31", "--tenant", "paused"]).expect(0)
         try await run(["submit", url, "--width", "31", "--tenant", "free", "--wait"]).expect(0)
+        try await until("the job is held") {
+            try await cluster.response(to: "/metrics").contains("\nhalcyon_paused_records 1\n")
+        }
         #expect(try await run(["get", url, "--width", "31", "--tenant", "paused", "--head"]).exit != .code(0))
         #expect(try await cluster.run("resume", "--tenant", "paused").expect(0).output == "tenant paused: resumed\n")
         try await until("the job has ended") {
@@ -124,15 +129,19 @@ import Testing
     @Test func listsJobsInFlight() async throws {
         let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
         try await run(["submit", origin.url("/slow"), "--id", "slow", "--tenant", "listed"]).expect(0)
+        // The command ends as soon as all workers have replied.
+        let jobs = ["jobs", "--tenant", "listed", "--timeout", "60s"]
         try await until("the job is listed") {
-            try await run(["jobs", "--tenant", "listed", "--json"]).expect(0).output.contains(#""id":"slow""#)
+            let listing = try await run(jobs + ["--json"])
+            return listing.exit == .code(0) && listing.output.contains(#""id":"slow""#)
         }
-        let text = try await cluster.run("jobs", "--tenant", "listed").expect(0).output
+        let text = try await run(jobs).expect(0).output
         #expect(text.contains("slow  normal  ") && text.hasSuffix("1 of 1 job in flight on 1 worker\n"), "\(text)")
-        #expect(try await cluster.run("jobs", "--lane", "low", "--tenant", "listed", "--json").expect(0).output.isEmpty)
+        #expect(try await run(jobs + ["--lane", "low", "--json"]).expect(0).output.isEmpty)
         try await cluster.run("cancel", "--tenant", "listed").expect(0)
         try await until("the job is cancelled") {
-            try await run(["jobs", "--tenant", "listed", "--json"]).expect(0).output.isEmpty
+            let listing = try await run(jobs + ["--json"])
+            return listing.exit == .code(0) && listing.output.isEmpty
         }
         try await origin.stop()
     }

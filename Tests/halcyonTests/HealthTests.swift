@@ -16,12 +16,13 @@ import Testing
         let worker = try await WorkerProcess.start(
             brokers: "127.0.0.1:\(unused)", redisPort: unused, listening, errors: .discarded)
         try await until("the worker listens") { LoopbackPort.answers(port) }
-        #expect(try await Executable.run(["health"], environment: listening).expect(0).output == "ok\n")
+        let health = ["health", "--timeout", "60s"]
+        #expect(try await Executable.run(health, environment: listening).expect(0).output == "ok\n")
         // Kafka is unavailable, so the worker is healthy but not ready.
-        let ready = try await Executable.run(["health", "--ready"], environment: listening).expect(1)
+        let ready = try await Executable.run(health + ["--ready"], environment: listening).expect(1)
         #expect(ready.output.isEmpty && ready.errors.hasPrefix("halcyon: ") && ready.errors.utf8.count > 12)
         let run = try await Executable.run(
-            ["health", "--ready", "--json", "--url", "http://127.0.0.1:\(port)/"])
+            health + ["--ready", "--json", "--url", "http://127.0.0.1:\(port)/"])
         run.expect(1)
         let answer = try #require(try run.json().first)
         #expect(try answer.member("healthy")?.bool() == false)
@@ -34,7 +35,7 @@ import Testing
             [.text("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"), .close]
         }
         let run = try await Executable.run(
-            ["health", "--json"],
+            ["health", "--json", "--timeout", "60s"],
             environment: [
                 "HALCYON_HTTP_LISTEN": "127.0.0.1:\(LoopbackPort.reserve())",
                 "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(gateway.port)",

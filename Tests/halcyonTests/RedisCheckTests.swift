@@ -36,6 +36,7 @@ import Testing
 
         await cluster.kill(2)
         let lost = cluster.nodes[2].port
+        try await cluster.setNodeTimeout(.seconds(2))
         try await until("the other nodes have noticed the failure") {
             try await cluster.nodes[0].run("CLUSTER", "NODES").contains("master,fail ")
         }

@@ -26,7 +26,7 @@ import Testing
                 expiresAt: now + 600_000, storedAt: now, rule: "0", fence: now * 1000, since: now * 1000),
             tags: [])
         await store.close(within: .seconds(5))
-        let arguments = ["get", key, "-o", "\(folder.path)/a.png", "--redis", "redis://127.0.0.1:\(server.port)"]
+        let arguments = ["get", key, "-o", "\(folder.path)/a.png", "--redis", server.url]
         _ = try await Executable.run(arguments).expect(3)
         let setting = ["--set", "results.store=file://\(folder.path)/store"]
         _ = try await Executable.run(arguments + setting).expect(0)
@@ -39,22 +39,23 @@ import Testing
         let folder = TemporaryFolder("results")
         folder.write([], to: "file")
         let unused = "127.0.0.1:\(LoopbackPort.reserve())"
-        func finding(_ store: String) async throws -> [String: Any] {
-            let run = try await Executable.run([
-                "doctor", "--json", "--brokers", unused, "--redis", "redis://\(unused)", "--set",
-                "results.store=\(store)",
-                "--set", "results.s3.endpoint=http://\(unused)", "--set", "results.store.writeTimeout=1s",
-            ])
+        func finding(_ settings: String...) async throws -> [String: Any] {
+            let run = try await Executable.run(
+                ["doctor", "--json", "--brokers", unused, "--redis", "redis://\(unused)"]
+                    + settings.flatMap { ["--set", $0] })
             let json = try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any]
             let findings = json?["findings"] as? [[String: Any]] ?? []
             return try #require(findings.first { $0["subject"] as? String == "store" })
         }
-        let good = try await finding("file://\(folder.path)/store")
+        let good = try await finding(
+            "results.store=file://\(folder.path)/store", "results.store.readTimeout=60s")
         #expect(good["level"] as? String == "ok", "\(good)")
         #expect((good["message"] as? String)?.contains(" free") == true)
-        let file = try await finding("file://\(folder.path)/file/store")
+        let file = try await finding("results.store=file://\(folder.path)/file/store")
         #expect(file["level"] as? String == "broken" && file["remedy"] as? String != nil, "\(file)")
-        let bucket = try await finding("s3://bucket/prefix")
+        let bucket = try await finding(
+            "results.store=s3://bucket/prefix", "results.s3.endpoint=http://\(unused)",
+            "results.store.writeTimeout=1s")
         #expect(bucket["level"] as? String == "broken", "\(bucket)")
         #expect((bucket["remedy"] as? String)?.contains("results.s3.endpoint") == true, "\(bucket)")
         await folder.remove()

@@ -34,20 +34,28 @@ public enum HalcyonProgram {
     static let extensions = Lock(Extensions())
     static let providers = Lock(CustomProviders())
 
+    /// Runs the program and reports its errors, including the loss of output.
     private static func run(_ arguments: [String]) async -> ExitCode {
         do {
-            switch try Program.command.parse(arguments, columns: terminalColumns(of: STDOUT_FILENO) ?? 80) {
-            case .help(let text), .version(let text):
-                Console.print(text)
-                return .done
-            case .run(let arguments):
-                return try await run(Program.subcommand(at: arguments.path), arguments)
-            }
+            let code = try await perform(arguments)
+            guard let error = Console.outputError else { return code }
+            Console.complain("\(error)")
+            return code == .done ? .failed : code
         } catch is CancellationError {
             return .interrupted
         } catch {
             Console.complain("\(error)")
             return ExitCode(of: error)
+        }
+    }
+
+    private static func perform(_ arguments: [String]) async throws -> ExitCode {
+        switch try Program.command.parse(arguments, columns: terminalColumns(of: STDOUT_FILENO) ?? 80) {
+        case .help(let text), .version(let text):
+            Console.print(text)
+            return .done
+        case .run(let arguments):
+            return try await run(Program.subcommand(at: arguments.path), arguments)
         }
     }
 
@@ -93,6 +101,9 @@ enum ExitCode: Int32 {
     /// Maps an error to the exit code that names its cause.
     init(of error: any Error) {
         switch error {
+        case let error as CommandError: self = error.exitCode
+        // The setting is right, and the other program may end.
+        case let error as ConfigurationError where error.isAddressInUse: self = .failed
         case is UsageError, is InputError, is SettingsError, is ConfigurationError: self = .usage
         // A property that librdkafka rejects comes from the configuration.
         case let error as KafkaError where error.code == .invalidArgument: self = .usage

@@ -2,7 +2,7 @@
 public struct SettingLine: Equatable, Sendable {
     /// The name of the setting, or of the entry of a map.
     public let name: String
-    /// The value. Secrets, and passwords in URLs, are replaced by stars.
+    /// The value. Secrets, and passwords and secret parameters in URLs, are replaced by stars.
     public let value: String
     /// The source of the value.
     public let origin: SettingSource
@@ -96,9 +96,7 @@ public struct SettingMap<Options>: Sendable {
         return copy
     }
 
-    func isSecret(_ name: String) -> Bool {
-        isSecret ?? ["password", "secret", "token", "pem"].contains { name.lowercased().contains($0) }
-    }
+    func isSecret(_ name: String) -> Bool { isSecret ?? isSecretName(name) }
 }
 
 /// The source of a value, lowest precedence first.
@@ -128,15 +126,41 @@ private let mask = "****"
 /// Masks a secret without revealing its length. An empty text stays empty, which shows that it is not set.
 func stars(for secret: String) -> String { secret.isEmpty ? "" : mask }
 
-/// Masks the password of each URL in a text (`redis://user:****@host`). If the end of a password is ambiguous, more is
-/// hidden.
+/// True if values with this name are secret unless stated otherwise.
+private func isSecretName(_ name: String) -> Bool {
+    ["password", "secret", "token", "pem"].contains { name.lowercased().contains($0) }
+}
+
+/// Masks the password and the secret parameters of each URL in a text (`redis://user:****@host?token=****`). If the end
+/// of a password is ambiguous, more is hidden.
 func withoutPasswords(_ text: String) -> String {
-    text.split(separator: " ", omittingEmptySubsequences: false).map { word in
-        guard let scheme = word.firstRange(of: "://"), let at = word.lastIndex(of: "@"), at > scheme.upperBound,
-            let colon = word[scheme.upperBound..<at].firstIndex(of: ":")
-        else { return String(word) }
-        return word[...colon] + mask + word[at...]
-    }.joined(separator: " ")
+    text.split(separator: " ", omittingEmptySubsequences: false).map(masked).joined(separator: " ")
+}
+
+private func masked(_ url: Substring) -> String {
+    guard let scheme = url.firstRange(of: "://") else { return String(url) }
+    let rest = url[scheme.upperBound...]
+    // A password and a parameter can overlap, because either may contain any of the delimiters.
+    var secrets = RangeSet<String.Index>()
+    if let at = rest.lastIndex(of: "@"), let colon = rest[..<at].firstIndex(of: ":") {
+        secrets.insert(contentsOf: rest.index(after: colon)..<at)
+    }
+    let query = rest.drop { $0 != "?" }.dropFirst()
+    for parameter in query.split(separator: "&") {
+        guard let equals = parameter.firstIndex(of: "=") else { continue }
+        let name = String(parameter[..<equals])
+        // API keys and signatures are secret in URLs only: "key" is also a part of the names of file paths.
+        guard isSecretName(name) || ["key", "sig"].contains(where: { name.lowercased().contains($0) }) else { continue }
+        secrets.insert(contentsOf: parameter.index(after: equals)..<parameter.endIndex)
+    }
+    var shown = ""
+    var start = url.startIndex
+    for secret in secrets.ranges {
+        shown += url[start..<secret.lowerBound]
+        shown += mask
+        start = secret.upperBound
+    }
+    return shown + url[start...]
 }
 
 /// An error in the settings. The message names the setting, its location, and the expected value.

@@ -1,3 +1,4 @@
+import Concurrency
 import Glibc
 import JSON
 import Subprocess
@@ -59,8 +60,21 @@ struct DevClusterFixture: Sendable {
         try await Executable.run(arguments, input: input, environment: environment)
     }
 
+    /// The variables for other commands, with a timeout of Redis for busy machines.
     var environment: [String: String] {
-        ["HALCYON_KAFKA_BROKERS": kafka, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redisPort)"]
+        ["HALCYON_KAFKA_BROKERS": kafka, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redisPort)?timeout=60s"]
+    }
+
+    /// The port of its gateway.
+    var gatewayPort: UInt16? { UInt16(gateway.split(separator: ":").last ?? "") }
+
+    /// Returns the whole response of its gateway to a GET request, as text.
+    func response(to path: String) async throws -> String {
+        let port = try #require(gatewayPort)
+        return try await blocking {
+            let request = "GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+            return Executable.text(try Exchange.bytes(request, port: port))
+        }
     }
 
     /// Returns the URL of a sample photograph.

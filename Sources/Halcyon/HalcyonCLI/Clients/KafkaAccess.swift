@@ -83,11 +83,15 @@ struct KafkaAccess: Sendable {
     }
 }
 
-/// A missing dependency of a command, with a hint on how to fix it.
+/// A missing dependency or item of a command, with a hint on how to fix it.
 struct CommandError: Error, CustomStringConvertible {
     let description: String
+    let exitCode: ExitCode
 
-    init(_ description: String) { self.description = description }
+    init(_ description: String, exitCode: ExitCode = .failed) {
+        self.description = description
+        self.exitCode = exitCode
+    }
 
     /// - Parameter reason: the reason for which the latest connection failed, if any did.
     static func kafkaIsAway(_ brokers: String, _ reason: String?) -> CommandError {

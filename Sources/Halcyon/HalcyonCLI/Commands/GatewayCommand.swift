@@ -105,6 +105,6 @@ extension ConfigurationError {
     init(_ error: HTTPServerError, of setting: String) {
         let advice =
             error.isAddressInUse ? "; stop the other program, or use any free port: --set \(setting)=127.0.0.1:0" : ""
-        self.init("\(setting): \(error)\(advice)")
+        self.init("\(setting): \(error)\(advice)", isAddressInUse: error.isAddressInUse)
     }
 }

@@ -231,6 +231,11 @@ final class Configuration: Sendable {
 /// An error in settings that are well-formed, but have an invalid value or combination.
 struct ConfigurationError: Error, CustomStringConvertible {
     let description: String
+    /// True if another socket listens on the address of a setting.
+    let isAddressInUse: Bool
 
-    init(_ description: String) { self.description = description }
+    init(_ description: String, isAddressInUse: Bool = false) {
+        self.description = description
+        self.isAddressInUse = isAddressInUse
+    }
 }

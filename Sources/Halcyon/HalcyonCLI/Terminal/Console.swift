@@ -10,16 +10,29 @@ enum Console {
     static let errorsAreTerminal = isatty(STDERR_FILENO) == 1
 
     /// Writes text and a line break to standard output without buffering.
-    /// - Returns: false if the reader has closed the pipe.
+    /// - Returns: false if the text could not be written, because the reader has closed the pipe or for the reason in
+    ///   ``outputError``.
     @discardableResult
-    static func print(_ text: String) -> Bool {
-        write(Array((text.hasSuffix("\n") ? text : text + "\n").utf8), to: STDOUT_FILENO)
-    }
+    static func print(_ text: String) -> Bool { print(bytes: Array((text.hasSuffix("\n") ? text : text + "\n").utf8)) }
 
     /// Writes JSON and a line break to standard output without buffering.
-    /// - Returns: false if the reader has closed the pipe.
+    /// - Returns: false if the JSON could not be written, as for ``print(_:)``.
     @discardableResult
-    static func print(json: [UInt8]) -> Bool { write(json + [UInt8(ascii: "\n")], to: STDOUT_FILENO) }
+    static func print(json: [UInt8]) -> Bool { print(bytes: json + [UInt8(ascii: "\n")]) }
+
+    private static func print(bytes: [UInt8]) -> Bool {
+        if write(bytes, to: STDOUT_FILENO) { return true }
+        let code = errno
+        // A reader that closes the pipe, such as `head`, has read enough.
+        if code != EPIPE {
+            firstOutputError.withLock { $0 = $0 ?? FileError("cannot write to standard output", code) }
+        }
+        return false
+    }
+
+    /// The first error of printing; nil if nothing was lost.
+    static var outputError: FileError? { firstOutputError.withLock { $0 } }
+    private static let firstOutputError = Lock<FileError?>(nil)
 
     /// Writes a JSON object and a line break to standard output without buffering.
     static func printObject(_ members: (inout JSONWriter) -> Void) { print(json: JSONWriter.object(members)) }

@@ -26,6 +26,8 @@ enum BatchCommands {
     static let newID = Parameter<String?>.option(
         "id", .batchID, as: "ID", help: "The id of the batch. Random by default.")
 
+    static let exitCodeHelp = "Exits with code 3 if there is no such batch."
+
     /// Prints the state of a batch.
     static func show(_ batch: Batch, asJSON: Bool) {
         if asJSON { return Console.printObject { batch.writeMembers(to: &$0) } }
@@ -39,7 +41,8 @@ enum BatchCommands {
         if let error = batch.error { Console.print("\(batch.id): \(error.code): \(error.message)") }
     }
 
-    /// Waits until a batch is completed, and shows its progress.
+    /// Waits until a batch is completed, and shows its progress. A new batch is unknown until a worker has read its
+    /// first message.
     /// - Returns: `failed` if a job failed, or not all jobs could be submitted.
     static func wait(for id: String, _ store: BatchStore, asJSON: Bool) async throws -> ExitCode {
         let bar = ProgressBar()
@@ -112,12 +115,18 @@ enum BatchCommands {
     }
 
     /// Returns a batch.
-    /// - Throws: ``CommandError`` if it is unknown.
-    static func find(_ id: String, in store: BatchStore) async throws -> Batch {
-        guard let batch = try await store.batch(id) else {
-            throw CommandError("there is no batch \(id): it has expired, no job of it has ended, or the id is wrong")
+    /// - Parameter patience: The time for which an unknown batch is awaited.
+    /// - Throws: ``CommandError`` with the exit code `notFound` if it is unknown, `RedisError`.
+    static func find(_ id: String, in store: BatchStore, patience: Duration = .zero) async throws -> Batch {
+        let end = ContinuousClock.now + patience
+        while true {
+            if let batch = try await store.batch(id) { return batch }
+            guard ContinuousClock.now < end else { break }
+            try await Task.sleep(for: .milliseconds(200))
         }
-        return batch
+        throw CommandError(
+            "there is no batch \(id): it has expired, no job of it has ended, or the id is wrong",
+            exitCode: .notFound)
     }
 }
 
@@ -266,17 +275,25 @@ struct BatchUpload {
 enum BatchStatusCommand: Subcommand {
     static let command = Command(
         "status", summary: "Show how many jobs of a batch have ended, and how.",
+        discussion: """
+            \(BatchCommands.exitCodeHelp) A new batch is unknown until a worker has read its first message: --wait \
+            waits 10 seconds for it.
+            """,
         parameters: [BatchCommands.id, BatchCommands.wait, BatchCommands.json],
         examples: [.init("halcyon batch status summer-catalogue --wait", "Wait until all jobs have ended.")])
 
     static let connection = Connection.redis
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
-        let id = arguments[BatchCommands.id]
         let asJSON = arguments[BatchCommands.json]
         return try await Configuration(arguments).withBatches { store in
-            if arguments[BatchCommands.wait] { return try await BatchCommands.wait(for: id, store, asJSON: asJSON) }
-            BatchCommands.show(try await BatchCommands.find(id, in: store), asJSON: asJSON)
+            let waits = arguments[BatchCommands.wait]
+            let batch = try await BatchCommands.find(
+                arguments[BatchCommands.id], in: store, patience: waits ? .seconds(10) : .zero)
+            if waits {
+                return try await BatchCommands.wait(for: batch.id, store, asJSON: asJSON)
+            }
+            BatchCommands.show(batch, asJSON: asJSON)
             return .done
         }
     }
@@ -307,7 +324,9 @@ enum BatchListCommand: Subcommand {
 enum BatchFailuresCommand: Subcommand {
     static let command = Command(
         "failures", summary: "List the jobs of a batch that failed, with the reasons.",
-        discussion: "At most batches.maximumFailures failures are stored. All of them have events.",
+        discussion: """
+            At most batches.maximumFailures failures are stored. All of them have events. \(BatchCommands.exitCodeHelp)
+            """,
         parameters: [BatchCommands.id, BatchCommands.json],
         examples: [.init("halcyon batch failures summer-catalogue", "Show which jobs failed.")])
 
@@ -358,7 +377,7 @@ enum BatchRetryCommand: Subcommand {
         "retry", summary: "Submit the failed jobs of a batch again, as a new batch.",
         discussion: """
             The messages of the jobs are read from their topics, so only jobs that Kafka has not deleted can be \
-            submitted again. At most batches.maximumFailures of them are known.
+            submitted again. At most batches.maximumFailures of them are known. \(BatchCommands.exitCodeHelp)
             """,
         parameters: [
             BatchCommands.id, BatchCommands.newID, BatchCommands.webhook, BatchCommands.wait, BatchCommands.json,
@@ -383,14 +402,14 @@ enum BatchRetryCommand: Subcommand {
                 try await BatchUpload(writer: writer, webhook: arguments[BatchCommands.webhook]).send(
                     jobs.map { ($0.job, $0.failure.job) })
             }
-            if arguments[BatchCommands.wait] {
-                return try await BatchCommands.wait(for: id, store, asJSON: arguments[BatchCommands.json])
-            }
             let missing = batch.counts.failed - jobs.count
-            Console.print(
-                "\(id): \(counted(jobs.count, "job")) submitted"
-                    + (missing > 0 ? ", \(missing) could not be found" : ""))
-            return .done
+            let text = "\(counted(jobs.count, "job")) submitted"
+            return try await BatchCommands.followUp(
+                id, arguments, configuration, said: missing > 0 ? "\(text), \(missing) could not be found" : text
+            ) { writer in
+                writer.member("jobs", jobs.count)
+                writer.member("missing", missing)
+            }
         }
     }
 }

@@ -16,7 +16,8 @@ enum BenchCommand: Subcommand {
     private static let sizes = Parameter.repeated(
         "size", .displaySize, as: "WxH",
         help:
-            "Request each source in this size in points. Repeatable. Default: 400x300."
+            "Request each source in this size in points. Repeatable. Default: 400x300, unless the job has a size or a "
+            + "preset."
     )
     private static let jobs = Parameter<Int?>.option(
         "jobs", .integer(in: 1 ... .max), as: "N", help: "Stop after N jobs.")
@@ -72,12 +73,20 @@ enum BenchCommand: Subcommand {
         let configuration = try Configuration(arguments)
         let kafka = KafkaAccess(configuration)
         let drafts = try await drafts(arguments, configuration.jobReader)
+        let reader = try await BatchCommands.reader(of: drafts, configuration)
+        for draft in drafts {
+            do throws(InvalidJobError) {
+                _ = try ValidatedJob(draft, fallbackID: "-", by: reader)
+            } catch {
+                throw InputError(groups.fields.translated(error.failure.message, arguments), of: arguments)
+            }
+        }
         let time = arguments[duration] ?? (arguments[jobs] == nil ? .seconds(10) : nil)
         let limits = BenchLoad.Limits(
             jobs: arguments[jobs], time: time, rate: arguments[rate], concurrency: arguments[concurrency],
             drainTimeout: arguments[drainTimeout])
         try await kafka.requireNow(kafka.topics.lanes + [kafka.topics.events])
-        let load = BenchLoad(drafts, limits, reader: configuration.jobReader, topics: kafka.topics)
+        let load = BenchLoad(drafts, limits, reader: reader, topics: kafka.topics)
         let events = try await TopicReader.open(
             kafka.topics.events, from: .end, properties: kafka.properties.reader, events: kafka.notices)
         let start = ContinuousClock.now
@@ -102,7 +111,7 @@ enum BenchCommand: Subcommand {
         return figures.failed == 0 && figures.unfinished == 0 ? .done : .failed
     }
 
-    /// Returns a job for each source in each size. All of them are validated before any is sent.
+    /// Returns a job for each source in each size, without validating it.
     private static func drafts(_ arguments: ParsedCommand, _ reader: JobDecoder) async throws -> [JobBuilder] {
         let template = try await SingleJob.template(arguments, reader)
         let base = template.overlaid(by: try groups.fields.draft(from: arguments, over: template))
@@ -122,10 +131,10 @@ enum BenchCommand: Subcommand {
             }
         }
         var wanted = arguments[sizes]
-        // A job that defines its size needs no default size.
-        let isSized = ["width", "height", "sizer", "sizeForDisplay", "variants"].contains { base[$0] != nil }
+        // A job that defines its size, or has a preset that may do so, needs no default size.
+        let isSized = ["preset", "width", "height", "sizer", "sizeForDisplay", "variants"].contains { base[$0] != nil }
         if wanted.isEmpty { wanted = isSized ? [] : [DisplaySize(width: 400, height: 300)] }
-        let drafts =
+        return
             wanted.isEmpty
             ? jobs
             : wanted.flatMap { size in
@@ -136,14 +145,6 @@ enum BenchCommand: Subcommand {
                     return job
                 }
             }
-        for draft in drafts {
-            do throws(InvalidJobError) {
-                _ = try ValidatedJob(draft, fallbackID: "-", by: reader)
-            } catch {
-                throw InputError(groups.fields.translated(error.failure.message, arguments), of: arguments)
-            }
-        }
-        return drafts
     }
 
     private static func show(

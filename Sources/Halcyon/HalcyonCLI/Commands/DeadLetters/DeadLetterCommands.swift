@@ -219,6 +219,7 @@ extension DeadLetterSummary {
         add("source", source)
         add("tenant", tenant)
         add("from", letter.provenance.map { "\($0.coordinates), \(Timestamp(milliseconds: $0.submitted).rfc3339)" })
+        add("cut", letter.originalBytes.map { "yes, the original message has \($0) bytes" })
         add("reason", letter.reason?.rawValue)
         add("replays", letter.replays > 0 ? "\(letter.replays)" : nil)
         add("replayed", isReplayed ? "yes" : nil)
@@ -246,7 +247,8 @@ enum DeadReplayCommand: Subcommand {
         discussion: """
             A replayed job is a new message with the original key, value and headers, so its events have new ids and \
             a deadline in seconds starts again. The header halcyon-replays counts the replays. A replayed webhook \
-            event keeps its id.
+            event keeps its id. A dead letter that was too large for Kafka has only a part of its message and is not \
+            replayed: the command reports where the original is.
 
             A marker in the topic records each replay, and a replayed dead letter is not listed or replayed again. \
             Interrupting the command, or running it twice at the same time, can replay a dead letter twice but never \

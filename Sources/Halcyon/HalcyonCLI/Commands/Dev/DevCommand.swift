@@ -167,7 +167,9 @@ enum DevCommand: Subcommand {
             return try await GatewayCommand.start(
                 options, on: listenAddresses, log: log, metrics: metrics, tracer: tracer)
         } catch let error as ConfigurationError {
-            guard configuration.settings.origin(of: \.gatewayListen) == .builtIn else { throw error }
+            guard error.isAddressInUse, configuration.settings.origin(of: \.gatewayListen) == .builtIn else {
+                throw error
+            }
             let ports = listenAddresses.map { "\($0.port)" }.joined(separator: ", ")
             Console.complain("port \(ports) is in use; the gateway uses a free one")
             return try await GatewayCommand.start(
