@@ -161,7 +161,7 @@ let package = Package(
         // Shared by tests: real servers as child processes, and malformed images.
         library(
             "TestSupport", "Tests/Support", ["Concurrency", "Subprocess", "Telemetry", "Kafka", "HTTPServer"],
-            exclude: ["conformance", "documents.py", "otlp_spans.py", "requirements.txt", "s3_server.py"]),
+            exclude: ["conformance", "documents.py", "otlp_spans.py", "ports.py", "requirements.txt", "s3_server.py"]),
         library("MalformedImages", "Tests/MalformedImages", imaging, swift: optimized),
         // Programs started by tests.
         program("AddressRunner", "Tests/AddressRunner", support + ["HalcyonModel", "HalcyonSources"]),

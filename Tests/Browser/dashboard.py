@@ -11,7 +11,6 @@ import http.server
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +21,9 @@ from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "Support"))
+from ports import reserve_port  # noqa: E402
 
 TIMEOUT = 120_000
 KEY = "a-key-of-sixteen-or-more"
@@ -58,21 +60,21 @@ class Dashboard:
             self.errors.append(message.text)
 
     def live(self):
-        expect(self.page.locator("#connection")).to_have_text("Live", timeout=TIMEOUT)
+        expect(self.page.locator("#connection")).to_have_text("Live")
         return self
 
     def open(self, view: str):
         """Shows a view by its address, such as `jobs?q=timeout`."""
         self.page.evaluate("(hash) => { location.hash = hash; }", f"#{view}")
-        expect(self.page.locator(f"#view-{view.split('?')[0].split('/')[0]}")).to_be_visible(timeout=TIMEOUT)
+        expect(self.page.locator(f"#view-{view.split('?')[0].split('/')[0]}")).to_be_visible()
         return self
 
     def confirm(self, text: str, accept: bool = True):
         """Answers the dialog that asks for confirmation, and checks its text."""
         dialog = self.page.locator("#confirm")
-        expect(dialog).to_contain_text(text, timeout=TIMEOUT)
+        expect(dialog).to_contain_text(text)
         dialog.locator("#confirm-yes" if accept else "#confirm-no").click()
-        expect(dialog).to_be_hidden(timeout=TIMEOUT)
+        expect(dialog).to_be_hidden()
 
     def submit(self, source: str, more: dict | None = None):
         page = self.page
@@ -84,7 +86,7 @@ class Dashboard:
         page.get_by_role("button", name="Submit").click()
 
     def status(self, text: str):
-        expect(page_part(self, "#trial-status")).to_contain_text(text, timeout=TIMEOUT)
+        expect(page_part(self, "#trial-status")).to_contain_text(text)
 
     def close(self):
         assert not self.errors, self.errors
@@ -121,12 +123,6 @@ def await_state(gateway: str, id: str, state: str):
                 return
         time.sleep(0.05)
     raise TimeoutError(f"{id} is not {state}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -209,11 +205,11 @@ def form_submits_jobs(dashboard: Dashboard, origin: str):
     assert size == [400, 300], size
     stages = page_part(dashboard, "#trial .waterfall th").all_text_contents()
     assert {"fetch", "decode", "encode", "store"} <= set(stages), stages
-    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "A cat", timeout=TIMEOUT)
+    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "A cat")
     cards = page_part(dashboard, ".gallery li").count()
     dashboard.submit(f"{origin}/chelsea.jpg", {"altText": "A cat", "widht": 90})
     dashboard.status('Ready, from cache. Warning: unknown field "widht".')
-    expect(page_part(dashboard, ".gallery li").first).to_contain_text("cache", timeout=TIMEOUT)
+    expect(page_part(dashboard, ".gallery li").first).to_contain_text("cache")
     expect(page_part(dashboard, ".gallery li")).to_have_count(cards)
     passed("a job of the form shows its image, timings and card; a second one is a cache hit, and its misspelled field is named")
 
@@ -229,7 +225,7 @@ def figures_come_from_the_gateway(dashboard: Dashboard, gateway: str):
         assert ready > 0
         for selector, text in [("#ready", f"{ready:,}"), ("#failed", f"{history['ended']['failed']:,}"),
                                ("#hits", f"{round(100 * origins['memory'] / ready)} %")]:
-            expect(page.locator(selector)).to_have_text(text, timeout=TIMEOUT)
+            expect(page.locator(selector)).to_have_text(text)
         assert page.locator("#throughput rect.ready").count() == 60
         assert "ready" in page.locator("#throughput svg").get_attribute("aria-label")
 
@@ -238,14 +234,14 @@ def figures_come_from_the_gateway(dashboard: Dashboard, gateway: str):
     dashboard.live()
     matches()
     expect(page.locator("#heard")).to_have_text("0")
-    expect(page.locator(".gallery img").first).to_be_visible(timeout=TIMEOUT)
+    expect(page.locator(".gallery img").first).to_be_visible()
     offered = page.locator("#range option").all_text_contents()
-    expect(page.locator("#range option")).to_have_count(3, timeout=TIMEOUT)
+    expect(page.locator("#range option")).to_have_count(3)
     assert offered[0] == "5 min", offered
     page.locator("#range").select_option(label="1 h")
-    expect(page.locator("#figures-title")).to_have_text("Last hour", timeout=TIMEOUT)
+    expect(page.locator("#figures-title")).to_have_text("Last hour")
     page.reload()
-    expect(page.locator("#figures-title")).to_have_text("Last hour", timeout=TIMEOUT)
+    expect(page.locator("#figures-title")).to_have_text("Last hour")
     page.locator("#range").select_option(label="5 min")
     dashboard.live()
     passed("figures and images survive a reload, and the time range is kept; ranges beyond the history are not offered")
@@ -263,9 +259,9 @@ def large_figures_fit(browser: Browser, gateway: str):
             page = dashboard.page
             page.route("**/v1/history?*", lambda route: route.fulfill(json=history))
             page.goto(gateway + "/")
-            expect(page.locator("#p99")).to_have_text("120 min", timeout=TIMEOUT)
+            expect(page.locator("#p99")).to_have_text("120 min")
             expect(page.locator("#ready")).to_have_attribute("title", "987,654,321")
-            expect(page.locator("#lag-normal")).not_to_have_text("–", timeout=TIMEOUT)
+            expect(page.locator("#lag-normal")).not_to_have_text("–")
             clipped = page.evaluate("""() => {
                 const inside = (outer, inner) => inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
                 const tiles = [...document.querySelectorAll("#view-overview .tiles > div")].filter((tile) => {
@@ -292,14 +288,14 @@ def failures_show_their_reason(dashboard: Dashboard, gateway: str, origin: str):
     dashboard.status("Failed, not_found: ")
     dashboard.open("failures")
     rows = page_part(dashboard, "#failures li").filter(has_text="none.jpg")
-    expect(rows).to_have_count(1, timeout=TIMEOUT)
+    expect(rows).to_have_count(1)
     expect(rows.first).to_contain_text("not_found")
     expect(rows.first).to_contain_text("404")
     rows.first.get_by_role("button", name="Try again").click()
-    expect(rows).to_have_count(2, timeout=TIMEOUT)
+    expect(rows).to_have_count(2)
     post(gateway, [{"source": f"{origin}/others.jpg", "width": 40}])
     others = page_part(dashboard, "#failures li").filter(has_text="others.jpg")
-    expect(others).to_have_count(1, timeout=TIMEOUT)
+    expect(others).to_have_count(1)
     others.get_by_role("button", name="Copy to form").click()
     expect(page_part(dashboard, "#view-overview")).to_be_visible()
     expect(page.locator("#source")).to_have_value(f"{origin}/others.jpg")
@@ -312,7 +308,7 @@ def failures_are_grouped(dashboard: Dashboard, gateway: str, origin: str):
     post(gateway, [{"source": f"{origin}/grouped-{index}.jpg", "width": 40} for index in range(4)])
     dashboard.open("failures")
     group = page.locator("#failure-groups tbody tr").filter(has_text="not_found").filter(has_text=host)
-    expect(group).to_have_count(1, timeout=TIMEOUT)
+    expect(group).to_have_count(1)
     total = lambda: int(group.locator("td").nth(1).inner_text().replace(",", ""))
     end = time.monotonic() + 60
     while total() < 4 and time.monotonic() < end:
@@ -324,10 +320,10 @@ def failures_are_grouped(dashboard: Dashboard, gateway: str, origin: str):
     expect(page.locator("#job-state")).to_have_value("failed")
     expect(page.locator("#job-host")).to_have_value(host)
     rows = page.locator("#jobs tbody tr")
-    expect(rows.filter(has_text="grouped-3.jpg")).to_have_count(1, timeout=TIMEOUT)
+    expect(rows.filter(has_text="grouped-3.jpg")).to_have_count(1)
     assert rows.filter(has_text="not_found").count() == rows.count()
     dashboard.open("overview")
-    expect(page.locator("#top-failures tbody tr").first).to_be_visible(timeout=TIMEOUT)
+    expect(page.locator("#top-failures tbody tr").first).to_be_visible()
     passed("failures are grouped by code and host with their trend, and a group leads to its jobs")
 
 
@@ -344,7 +340,7 @@ def jobs_are_found(dashboard: Dashboard, gateway: str, origin: str):
         search.fill(text)
         search.press("Enter")
         expect(page.locator("#view-jobs")).to_be_visible()
-        expect(rows).to_have_count(len(ids), timeout=TIMEOUT)
+        expect(rows).to_have_count(len(ids))
         for id in ids:
             expect(rows.filter(has_text=id)).to_have_count(1)
 
@@ -353,30 +349,30 @@ def jobs_are_found(dashboard: Dashboard, gateway: str, origin: str):
     found("MISSING-two", "found-two")
     found("found-", "Found-One", "found-two")
     page.locator("#job-state").select_option("failed")
-    expect(rows).to_have_count(1, timeout=TIMEOUT)
+    expect(rows).to_have_count(1)
     page.locator("#job-code").select_option("timeout")
-    expect(page.locator("#jobs-note")).to_contain_text("No jobs match", timeout=TIMEOUT)
+    expect(page.locator("#jobs-note")).to_contain_text("No jobs match")
     page.locator("#job-reset").click()
     expect(search).to_have_value("")
     search.fill("not_found")
     search.press("Enter")
-    expect(rows.filter(has_text="found-two")).to_have_count(1, timeout=TIMEOUT)
+    expect(rows.filter(has_text="found-two")).to_have_count(1)
     # The address of a search can be shared and reloaded.
     dashboard.open("jobs?q=found-two")
     page.reload()
     dashboard.live()
-    expect(rows).to_have_count(1, timeout=TIMEOUT)
+    expect(rows).to_have_count(1)
     expect(search).to_have_value("found-two")
     # A job before the time range is found as well.
     page.route("**/v1/history/jobs?*seconds=*", lambda route: route.fulfill(json={"jobs": [], "more": False}))
     search.fill("found-one")
     search.press("Enter")
-    expect(page.locator("#jobs-note")).to_have_text("1 job before this time range", timeout=TIMEOUT)
+    expect(page.locator("#jobs-note")).to_have_text("1 job before this time range")
     expect(rows.filter(has_text="Found-One")).to_have_count(1)
     page.unroute("**/v1/history/jobs?*seconds=*")
     search.fill("no such job")
     search.press("Enter")
-    expect(page.locator("#jobs-note")).to_contain_text("No jobs match", timeout=TIMEOUT)
+    expect(page.locator("#jobs-note")).to_contain_text("No jobs match")
     passed("jobs are found by id, source and code, filtered by state, and a search has an address")
 
 
@@ -397,12 +393,12 @@ def job_has_a_page(dashboard: Dashboard, gateway: str, origin: str):
     page.locator("#jobs tbody").get_by_role("link", name="its page/1").click()
     parts = page.locator("#job-parts")
     expect(page.locator("#job-title")).to_have_text("its page/1")
-    expect(page.locator("#job-status")).to_contain_text("ready", timeout=TIMEOUT)
+    expect(page.locator("#job-status")).to_contain_text("ready")
     facts = parts.locator(".facts")
     event = get(gateway, "/v1/history/jobs/its%20page%2F1")["events"][-1]
     for text in [f"{origin}/hubble.jpg", "museum", event["data"]["key"], '{"wall":7}', "It's 'Hubble'", "Origin"]:
         expect(facts).to_contain_text(text)
-    expect(parts.locator(".images img")).to_have_attribute("alt", "It's 'Hubble'", timeout=TIMEOUT)
+    expect(parts.locator(".images img")).to_have_attribute("alt", "It's 'Hubble'")
     expect(parts.locator(".waterfall")).to_contain_text("encode")
     for text in ["started", "ready"]:
         expect(parts.locator("table").first).to_contain_text(text)
@@ -416,7 +412,7 @@ def job_has_a_page(dashboard: Dashboard, gateway: str, origin: str):
     expect(page.locator("#width")).to_have_value("44")
     assert json.loads(page.locator("#more").input_value())["processors"] == ["blackWhite"]
     dashboard.open("job/never-submitted")
-    expect(page.locator("#job-status")).to_contain_text("This job is unknown", timeout=TIMEOUT)
+    expect(page.locator("#job-status")).to_contain_text("This job is unknown")
     expect(parts).to_be_empty()
     passed("a job has a page with fields, stages, events, picture, key and message; its commands submit the same job again")
 
@@ -426,14 +422,14 @@ def job_page_follows_the_job(dashboard: Dashboard, gateway: str):
     page = dashboard.page
     post(gateway, [{"id": "follow-me", "source": "initials:FM", "width": 21, "notBefore": 3600}])
     dashboard.open("job/follow-me")
-    expect(page.locator("#job-status")).to_contain_text("accepted", timeout=TIMEOUT)
+    expect(page.locator("#job-status")).to_contain_text("accepted")
     page.get_by_role("button", name="Cancel job").click()
     dashboard.confirm("follow-me", accept=False)
     expect(page.locator("#job-status")).to_contain_text("accepted")
     page.get_by_role("button", name="Cancel job").click()
     dashboard.confirm("follow-me")
-    expect(page.locator("#job-notice")).to_contain_text("The cancellation was sent", timeout=TIMEOUT)
-    expect(page.locator("#job-status")).to_contain_text("cancelled", timeout=TIMEOUT)
+    expect(page.locator("#job-notice")).to_contain_text("The cancellation was sent")
+    expect(page.locator("#job-status")).to_contain_text("cancelled")
     expect(page.get_by_role("button", name="Cancel job")).to_have_count(0)
     passed("the page of a job follows its state, and cancels the job after a confirmation")
 
@@ -455,22 +451,22 @@ def escapes_hostile_text(dashboard: Dashboard, gateway: str, origin: str):
         {"id": id, "source": f"{origin}/{HOSTILE.replace(' ', '%20')}", "width": 90},
     ])
     dashboard.open("overview")
-    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", HOSTILE, timeout=TIMEOUT)
+    expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", HOSTILE)
     dashboard.open("failures")
-    expect(page_part(dashboard, "#failures li").first).to_contain_text("<script>window.stolen=1</script>", timeout=TIMEOUT)
+    expect(page_part(dashboard, "#failures li").first).to_contain_text("<script>window.stolen=1</script>")
     search = page.get_by_role("searchbox")
     search.fill(HOSTILE)
     search.press("Enter")
-    expect(page.locator("#jobs tbody tr")).to_have_count(1, timeout=TIMEOUT)
+    expect(page.locator("#jobs tbody tr")).to_have_count(1)
     page.locator("#jobs tbody tr a").first.click()
-    expect(page.locator("#job-title")).to_have_text(id, timeout=TIMEOUT)
-    expect(page.locator("#job-parts")).to_contain_text("not_found", timeout=TIMEOUT)
+    expect(page.locator("#job-title")).to_have_text(id)
+    expect(page.locator("#job-parts")).to_contain_text("not_found")
     shell(page.get_by_role("region", name="HTTP", exact=True).text_content(), gateway)
     dashboard.open("job/hostile-ready")
-    expect(page.locator("#job-parts .images img")).to_have_attribute("alt", HOSTILE, timeout=TIMEOUT)
+    expect(page.locator("#job-parts .images img")).to_have_attribute("alt", HOSTILE)
     shell(page.get_by_role("region", name="HTTP", exact=True).text_content(), gateway)
     dashboard.open("job/" + HOSTILE.replace("%", "%25"))
-    expect(page.locator("#job-status")).to_contain_text("This job is unknown", timeout=TIMEOUT)
+    expect(page.locator("#job-status")).to_contain_text("This job is unknown")
     assert page.evaluate("window.stolen") is None
     assert page.locator("main script, main [onerror]").count() == 0
     passed("hostile ids, alternative texts, sources and searches are escaped in every view and in the commands")
@@ -500,7 +496,7 @@ def keyboard_reaches_every_control(dashboard: Dashboard):
     page.locator("#more").fill("")
     page.locator("#source").press("Enter")
     dashboard.status("Ready")
-    expect(page.locator(".gallery li").first).to_contain_text("initials:KB", timeout=TIMEOUT)
+    expect(page.locator(".gallery li").first).to_contain_text("initials:KB")
     page.evaluate("document.activeElement.blur()")
     page.locator(".skip").focus()
     page.keyboard.press("Enter")
@@ -529,7 +525,7 @@ def shortcuts_work(dashboard: Dashboard):
     expect(page.locator("nav a[aria-current]")).to_have_text("Jobs")
     dashboard.open("jobs")
     links = page.locator("#jobs tbody a.row")
-    expect(links.nth(1)).to_be_visible(timeout=TIMEOUT)
+    expect(links.nth(1)).to_be_visible()
     page.locator("#main").focus()
     keys.press("ArrowDown")
     expect(links.first).to_be_focused()
@@ -538,7 +534,7 @@ def shortcuts_work(dashboard: Dashboard):
     keys.press("ArrowUp")
     name = links.first.get_attribute("title")
     keys.press("Enter")
-    expect(page.locator("#job-title")).to_have_text(name, timeout=TIMEOUT)
+    expect(page.locator("#job-title")).to_have_text(name)
     keys.press("Escape")
     expect(page.locator("#view-jobs")).to_be_visible()
     keys.press("?")
@@ -566,9 +562,9 @@ def pause_stops_updates(dashboard: Dashboard, gateway: str):
     page = dashboard.page
     dashboard.open("overview")
     expect(page.locator("#connection")).to_have_text("Live")
-    keys = page.locator(".gallery li").evaluate_all("(items) => items.map((item) => item.textContent)")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#connection")).to_have_text("Paused")
+    keys = page.locator(".gallery li").evaluate_all("(items) => items.map((item) => item.textContent)")
     heard = page.locator("#heard").inner_text()
     post(gateway, [{"id": "while-paused", "source": "initials:PA", "width": 61}])
     dashboard.submit("initials:PB", {"width": 62})
@@ -579,7 +575,7 @@ def pause_stops_updates(dashboard: Dashboard, gateway: str):
     assert page.locator("#heard").inner_text() == heard
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#connection")).to_have_text("Live")
-    expect(page.locator("#heard")).to_have_text(f"{int(heard.replace(',', '')) + 2:,}", timeout=TIMEOUT)
+    expect(page.locator("#heard")).to_have_text(f"{int(heard.replace(',', '')) + 2:,}")
     expect(page.locator(".gallery li").filter(has_text="initials:PA")).to_have_count(1)
     passed("while it is paused, the page says so and does not change")
 
@@ -624,18 +620,18 @@ def shows_lanes_and_workers(dashboard: Dashboard, gateway: str):
     """A worker starts and stops."""
     dashboard.open("workers")
     rows = page_part(dashboard, "#workers tbody tr")
-    expect(rows).to_have_count(1, timeout=TIMEOUT)
+    expect(rows).to_have_count(1)
     # The jobs of the checks before: some were finished, and the memory is known.
     cells = rows.first.locator("td")
-    expect(cells.nth(5)).to_have_text(re.compile("^[1-9]"), timeout=TIMEOUT)
+    expect(cells.nth(5)).to_have_text(re.compile("^[1-9]"))
     expect(cells.nth(6)).to_have_text(re.compile(r"^[1-9].*\s[MG]B$"))
     for lane in ["high", "normal", "low", "retries"]:
-        expect(page_part(dashboard, f"#lag-{lane}")).to_have_text("0", timeout=TIMEOUT)
+        expect(page_part(dashboard, f"#lag-{lane}")).to_have_text("0")
     expect(page_part(dashboard, "#lanes tbody tr")).to_have_count(3)
     with extra_worker() as pid:
-        expect(rows).to_have_count(2, timeout=TIMEOUT)
+        expect(rows).to_have_count(2)
         expect(rows.filter(has_text=str(pid))).to_have_count(1)
-    expect(rows).to_have_count(1, timeout=TIMEOUT)
+    expect(rows).to_have_count(1)
     expect(rows.filter(has_text=str(pid))).to_have_count(0)
     # The rebalance takes a while. Until then, no job is processed.
     post(gateway, [{"id": "after-the-worker", "source": "initials:W", "width": 16}])
@@ -653,17 +649,17 @@ def pauses_lanes_and_tenants(dashboard: Dashboard, gateway: str):
     lane = page.locator("#lanes tbody tr").filter(has_text="Low")
     lane.get_by_role("button", name="Pause").click()
     dashboard.confirm("Pause the lane low?")
-    expect(lane).to_contain_text("paused", timeout=TIMEOUT)
+    expect(lane).to_contain_text("paused")
     assert [entry["lane"] for entry in get(gateway, "/v1/paused")["lanes"]] == ["low"]
     lane.get_by_role("button", name="Resume").click()
-    expect(lane).to_contain_text("running", timeout=TIMEOUT)
+    expect(lane).to_contain_text("running")
     # A tenant is listed while it has jobs in flight, and while it is paused.
     urllib.request.urlopen(urllib.request.Request(f"{gateway}/v1/paused/tenants/zoo", method="PUT")).close()
     tenant = page.locator("#tenants tbody tr").filter(has_text="zoo")
-    expect(tenant).to_contain_text("paused", timeout=TIMEOUT)
+    expect(tenant).to_contain_text("paused")
     page_is_accessible(dashboard, "workers")
     tenant.get_by_role("button", name="Resume").click()
-    expect(tenant).to_have_count(0, timeout=TIMEOUT)
+    expect(tenant).to_have_count(0)
     assert get(gateway, "/v1/paused") == {"lanes": [], "tenants": []}
     passed("lanes and tenants are paused after a confirmation, and resumed")
 
@@ -672,15 +668,15 @@ def shows_running_batches(dashboard: Dashboard, gateway: str, origin: str):
     """A batch of which one job waits for its start, until it is cancelled."""
     dashboard.open("batches")
     part = page_part(dashboard, "#batches")
-    expect(part).to_contain_text("No batches are running.", timeout=TIMEOUT)
+    expect(part).to_contain_text("No batches are running.")
     jobs = [{"source": f"{origin}/coffee.jpg", "width": 77}, {"source": "initials:BA", "width": 77, "notBefore": 3600}]
     body = "\n".join(map(json.dumps, jobs)).encode()
     request = urllib.request.Request(f"{gateway}/v1/batches?id=seen", body, {"Content-Type": "application/x-ndjson"})
     with urllib.request.urlopen(request) as answer:
         batch = json.load(answer)["id"]
     row = page_part(dashboard, "#batches tbody tr")
-    expect(row).to_have_count(1, timeout=TIMEOUT)
-    expect(row).to_contain_text("50 %, 1 of 2", timeout=TIMEOUT)
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text("50 %, 1 of 2")
     assert row.locator("progress").evaluate("(bar) => bar.value") == 0.5
     page_is_accessible(dashboard, "a running batch")
     row.get_by_role("button", name="Cancel").click()
@@ -688,7 +684,7 @@ def shows_running_batches(dashboard: Dashboard, gateway: str, origin: str):
     expect(row).to_have_count(1)
     row.get_by_role("button", name="Cancel").click()
     dashboard.confirm(batch)
-    expect(row).to_have_count(0, timeout=TIMEOUT)
+    expect(row).to_have_count(0)
     expect(part).to_contain_text("No batches are running.")
     # A completed batch is found by its state, with its failures.
     body = json.dumps({"source": f"{origin}/batch-gone.jpg", "width": 77}).encode()
@@ -696,59 +692,59 @@ def shows_running_batches(dashboard: Dashboard, gateway: str, origin: str):
     urllib.request.urlopen(request).close()
     dashboard.page.locator("#batch-state").select_option("completed")
     broken = row.filter(has_text="broken")
-    expect(broken).to_contain_text("100 %, 1 of 1", timeout=TIMEOUT)
+    expect(broken).to_contain_text("100 %, 1 of 1")
     broken.get_by_role("button", name="Failures").click()
-    expect(part.locator("#batch-detail")).to_contain_text("not_found", timeout=TIMEOUT)
+    expect(part.locator("#batch-detail")).to_contain_text("not_found")
     passed("a batch is shown with its progress until it is cancelled, and a completed one with its failures")
 
 
 def retries_dead_letters(dashboard: Dashboard, gateway: str, origin: str):
     page = dashboard.page
-    port = free_port()
+    port = reserve_port()
     post(gateway, [{"id": "dead-letter", "source": f"http://127.0.0.1:{port}/late.jpg", "width": 40, "altText": "late",
                     "cache": {"reload": True}}])
     dashboard.open("dead")
     letters = page_part(dashboard, "#dead li")
-    expect(letters).to_have_count(1, timeout=TIMEOUT)
+    expect(letters).to_have_count(1)
     expect(letters.first).to_contain_text("connect_error")
-    expect(page_part(dashboard, "#dead-count")).to_have_text("1", timeout=TIMEOUT)
+    expect(page_part(dashboard, "#dead-count")).to_have_text("1")
     letters.first.get_by_text("Payload").click()
-    expect(letters.first.get_by_role("region", name="Message")).to_contain_text('"altText": "late"', timeout=TIMEOUT)
+    expect(letters.first.get_by_role("region", name="Message")).to_contain_text('"altText": "late"')
     expect(letters.first.get_by_role("region", name="Attempts")).to_contain_text("connect_error")
     page_is_accessible(dashboard, "a dead letter")
     # Its job's page shows the attempts.
     letters.first.get_by_role("link", name="dead-letter").click()
     timeline = page.locator("#job-parts table").first
-    expect(timeline).to_contain_text("Attempt 1 failed, connect_error", timeout=TIMEOUT)
+    expect(timeline).to_contain_text("Attempt 1 failed, connect_error")
     expect(timeline).to_contain_text("dead letter")
     page_is_accessible(dashboard, "a failed job")
     page.go_back()
-    expect(letters).to_have_count(1, timeout=TIMEOUT)
+    expect(letters).to_have_count(1)
     with late_origin(port, f"{origin}/coffee.jpg"):
         letters.first.get_by_role("button", name="Replay").click()
-        expect(page_part(dashboard, "#dead-status")).to_have_text("1 dead letter replayed.", timeout=TIMEOUT)
+        expect(page_part(dashboard, "#dead-status")).to_have_text("1 dead letter replayed.")
         dashboard.open("overview")
-        expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "late", timeout=TIMEOUT)
-    expect(page_part(dashboard, "#dead-count")).to_have_text("0", timeout=TIMEOUT)
+        expect(page_part(dashboard, ".gallery img").first).to_have_attribute("alt", "late")
+    expect(page_part(dashboard, "#dead-count")).to_have_text("0")
     dashboard.open("dead")
-    expect(letters).to_have_count(0, timeout=TIMEOUT)
+    expect(letters).to_have_count(0)
     passed("a dead letter is listed with its payload and attempts, replayed and removed; its job becomes ready")
 
 
 def settles_dead_letters_in_bulk(dashboard: Dashboard, gateway: str):
     page = dashboard.page
-    port = free_port()
+    port = reserve_port()
     jobs = [{"id": f"bulk-{index}", "source": f"http://127.0.0.1:{port}/{index}.jpg", "width": 40, "tenant": "zoo" if index < 3 else "acme",
              "altText": HOSTILE} for index in range(7)]
     post(gateway, jobs)
     dashboard.open("dead")
     letters = page.locator("#dead ul.rows > li")
     status = page.locator("#dead-status")
-    expect(letters).to_have_count(7, timeout=TIMEOUT)
+    expect(letters).to_have_count(7)
     page.locator("#dead-tenant").fill("zoo")
     page.locator("#dead-tenant").press("Enter")
     page.locator("#dead-tenant").blur()
-    expect(letters).to_have_count(3, timeout=TIMEOUT)
+    expect(letters).to_have_count(3)
     # Selected ones.
     expect(page.locator("#dead-discard")).to_be_disabled()
     letters.first.get_by_role("checkbox").check()
@@ -758,25 +754,25 @@ def settles_dead_letters_in_bulk(dashboard: Dashboard, gateway: str):
     expect(letters).to_have_count(3)
     page.locator("#dead-discard").click()
     dashboard.confirm("cannot be undone")
-    expect(status).to_have_text("1 dead letter discarded.", timeout=TIMEOUT)
-    expect(letters).to_have_count(2, timeout=TIMEOUT)
+    expect(status).to_have_text("1 dead letter discarded.")
+    expect(letters).to_have_count(2)
     # All that match: the others stay.
     page.locator("#dead-discard-all").click()
     dashboard.confirm("tenant zoo")
-    expect(status).to_have_text("2 dead letters discarded.", timeout=TIMEOUT)
+    expect(status).to_have_text("2 dead letters discarded.")
     page.locator("#dead-reset").click()
-    expect(letters).to_have_count(4, timeout=TIMEOUT)
+    expect(letters).to_have_count(4)
     page.locator("#dead-all").check()
     expect(page.locator("#dead-selection")).to_have_text("4 selected")
     page.locator("#dead-replay").click()
     dashboard.confirm("Replay 4 dead letters?")
-    expect(status).to_have_text("4 dead letters replayed.", timeout=TIMEOUT)
+    expect(status).to_have_text("4 dead letters replayed.")
     # They fail again.
-    expect(letters).to_have_count(4, timeout=TIMEOUT)
+    expect(letters).to_have_count(4)
     page.locator("#dead-discard-all").click()
     dashboard.confirm("Discard all dead letters?")
-    expect(letters).to_have_count(0, timeout=TIMEOUT)
-    expect(page.locator("#dead-count")).to_have_text("0", timeout=TIMEOUT)
+    expect(letters).to_have_count(0)
+    expect(page.locator("#dead-count")).to_have_text("0")
     assert get(gateway, "/v1/dead")["open"] == 0 and page.evaluate("window.stolen") is None
     passed("dead letters are filtered, and replayed or discarded in bulk after a confirmation")
 
@@ -796,12 +792,12 @@ def purges_and_cancels(dashboard: Dashboard, gateway: str):
     dashboard.confirm("The results of the tag spring", accept=False)
     form.get_by_role("button").click()
     dashboard.confirm("The results of the tag spring")
-    expect(page.locator("#purge-status")).to_have_text("Purged: 1 result.", timeout=TIMEOUT)
+    expect(page.locator("#purge-status")).to_have_text("Purged: 1 result.")
     page.locator("#cancel-kind").select_option("tag")
     page.locator("#cancel-value").fill("summer")
     page.locator("#cancel-form").get_by_role("button").click()
     dashboard.confirm("with the tag summer")
-    expect(page.locator("#cancel-status")).to_contain_text("The cancellation was sent", timeout=TIMEOUT)
+    expect(page.locator("#cancel-status")).to_contain_text("The cancellation was sent")
     await_state(gateway, "to-cancel", "cancelled")
     page_is_accessible(dashboard, "actions")
     # The page of a job leads to the form.
@@ -849,9 +845,9 @@ def fits_all_themes_and_widths(browser: Browser, gateway: str, origin: str, fold
         dashboard.submit(f"{origin}/coffee.jpg", more)
         ended += 1
         dashboard.status("Ready")
-        expect(page_part(dashboard, "#heard")).to_have_text(f"{ended}", timeout=TIMEOUT)
-        expect(page_part(dashboard, "#top-failures tbody tr").first).to_be_visible(timeout=TIMEOUT)
-        expect(page_part(dashboard, ".gallery .picture:empty")).to_have_count(0, timeout=TIMEOUT)
+        expect(page_part(dashboard, "#heard")).to_have_text(f"{ended}")
+        expect(page_part(dashboard, "#top-failures tbody tr").first).to_be_visible()
+        expect(page_part(dashboard, ".gallery .picture:empty")).to_have_count(0)
         dashboard.page.evaluate("Promise.all([...document.images].map((image) => image.decode()))")
         failed = get(gateway, "/v1/history/jobs?state=failed&limit=1")["jobs"][0]["job"]
         ready = get(gateway, "/v1/history/jobs?state=ready&q=coffee&limit=1")["jobs"][0]["job"]
@@ -892,8 +888,8 @@ def memory_is_bounded(browser: Browser, gateway: str, origin: str):
             post(gateway, [
                 {"source": f"{origin}/gone-{index % 7}.jpg" if index % 10 == 9 else f"initials:{chr(65 + index % 20)}",
                  "width": 64 + index % 3} for index in range(start, start + 500)])
-        expect(page.locator("#heard")).to_have_text(f"{before + jobs:,}", timeout=TIMEOUT)
-        expect(page.locator(".gallery img")).to_have_count(12, timeout=TIMEOUT)
+        expect(page.locator("#heard")).to_have_text(f"{before + jobs:,}")
+        expect(page.locator(".gallery img")).to_have_count(12)
 
     dashboard.open("overview")
     burst(1000, 0)
@@ -910,7 +906,7 @@ def memory_is_bounded(browser: Browser, gateway: str, origin: str):
         for width in [1280, 390]:
             page.set_viewport_size({"width": width, "height": 900})
             dashboard.open(view)
-            expect(page.locator(rows)).to_have_count(most, timeout=TIMEOUT)
+            expect(page.locator(rows)).to_have_count(most)
             height = page.evaluate("document.documentElement.scrollHeight")
             assert height < {"overview": 3200, "failures": 4000, "jobs": 4000}[view], (view, width, height)
     dashboard.close()
@@ -919,12 +915,12 @@ def memory_is_bounded(browser: Browser, gateway: str, origin: str):
 
 
 def asks_for_a_key(browser: Browser):
-    with separate_gateway(free_port(), keys_page=KEY) as gateway:
+    with separate_gateway(reserve_port(), keys_page=KEY) as gateway:
         await_ready(gateway)
         dashboard = Dashboard(browser, gateway)
         page = dashboard.page
         error = page.locator("#key-error")
-        expect(page.locator("#connection")).to_have_text("API key required", timeout=TIMEOUT)
+        expect(page.locator("#connection")).to_have_text("API key required")
         expect(page.get_by_label("API key")).to_be_focused()
         expect(error).to_be_hidden()
         page_is_accessible(dashboard, "asking for a key")
@@ -932,11 +928,11 @@ def asks_for_a_key(browser: Browser):
             page.get_by_label("API key").fill(key)
             page.get_by_label("API key").press("Enter")
             if key != KEY:
-                expect(error).to_have_text("The gateway does not accept this key.", timeout=TIMEOUT)
+                expect(error).to_have_text("The gateway does not accept this key.")
                 page_is_accessible(dashboard, "a wrong key")
         dashboard.live()
         expect(page.get_by_label("API key")).to_be_hidden()
-        expect(page.locator("#ready")).not_to_have_text("–", timeout=TIMEOUT)
+        expect(page.locator("#ready")).not_to_have_text("–")
         dashboard.submit("initials:KE", {})
         dashboard.status("Ready")
         expect(page.locator("#trial-result img")).to_have_count(1)
@@ -948,11 +944,11 @@ def asks_for_a_key(browser: Browser):
 
 
 def links_to_documentation(browser: Browser):
-    with separate_gateway(free_port(), documentationURL="https://wiki.example.org/runbook") as gateway:
+    with separate_gateway(reserve_port(), documentationURL="https://wiki.example.org/runbook") as gateway:
         await_ready(gateway)
         dashboard = Dashboard(browser, gateway).live()
         link = dashboard.page.get_by_role("link", name="Documentation")
-        expect(link).to_have_attribute("href", "https://wiki.example.org/runbook", timeout=TIMEOUT)
+        expect(link).to_have_attribute("href", "https://wiki.example.org/runbook")
         dashboard.close()
     passed("the page links to the documentation of a setting")
 
@@ -960,23 +956,23 @@ def links_to_documentation(browser: Browser):
 def respects_scopes(browser: Browser):
     """What a key may not do is disabled, with the reason. The gateway refuses it too."""
     for scopes in ["read", "submit"]:
-        with separate_gateway(free_port(), keys_page=KEY, scopes_page=scopes) as gateway:
+        with separate_gateway(reserve_port(), keys_page=KEY, scopes_page=scopes) as gateway:
             await_ready(gateway)
             dashboard = Dashboard(browser, gateway)
             page = dashboard.page
             page.get_by_label("API key").fill(KEY)
             page.get_by_label("API key").press("Enter")
             if scopes == "submit":
-                expect(page.locator("#key-error")).to_contain_text("does not have the scope read", timeout=TIMEOUT)
+                expect(page.locator("#key-error")).to_contain_text("does not have the scope read")
                 dashboard.close()
                 continue
             dashboard.live()
-            expect(page.locator("#ready")).not_to_have_text("–", timeout=TIMEOUT)
+            expect(page.locator("#ready")).not_to_have_text("–")
             submit = page.get_by_role("button", name="Submit")
             expect(submit).to_be_disabled()
             expect(page.locator("#trial-reason")).to_have_text("This needs a key with the scope submit.")
             dashboard.open("dead")
-            expect(page.locator("#dead-note")).to_contain_text("use a key with the scope admin", timeout=TIMEOUT)
+            expect(page.locator("#dead-note")).to_contain_text("use a key with the scope admin")
             expect(page.locator("#dead-bar")).to_be_hidden()
             dashboard.open("actions")
             for name in ["purge", "cancel"]:
@@ -985,7 +981,7 @@ def respects_scopes(browser: Browser):
             page_is_accessible(dashboard, "a key that may only read")
             dashboard.open("workers")
             pause = page.locator("#lanes").get_by_role("button").first
-            expect(pause).to_be_disabled(timeout=TIMEOUT)
+            expect(pause).to_be_disabled()
             expect(pause).to_have_attribute("title", "This needs a key with the scope admin.")
             dashboard.open("jobs")
             expect(page.locator("#job-state option[value=flight]")).to_be_disabled()
@@ -1000,17 +996,17 @@ def respects_scopes(browser: Browser):
 
 def reconnects_without_missing_events(browser: Browser, gateway: str):
     """A gateway stops and another takes its place: events in between are not missed."""
-    port = free_port()
+    port = reserve_port()
     with separate_gateway(port) as own:
         await_ready(own)
         dashboard = Dashboard(browser, own).live()
         post(own, [{"source": "initials:A", "width": 51}])
-        expect(page_part(dashboard, "#heard")).to_have_text("1", timeout=TIMEOUT)
-    expect(page_part(dashboard, "#connection")).to_contain_text("Not connected", timeout=TIMEOUT)
+        expect(page_part(dashboard, "#heard")).to_have_text("1")
+    expect(page_part(dashboard, "#connection")).to_contain_text("Not connected")
     post(gateway, [{"source": f"initials:{letter}", "width": 52} for letter in "BCD"])
     with separate_gateway(port):
         dashboard.live()
-        expect(page_part(dashboard, "#heard")).to_have_text("4", timeout=TIMEOUT)
+        expect(page_part(dashboard, "#heard")).to_have_text("4")
         dashboard.close()
     passed("the page shows that it is not connected, reconnects, and misses no events")
 
@@ -1022,6 +1018,8 @@ def main():
     parser.add_argument("--screenshots", type=Path)
     arguments = parser.parse_args()
     gateway, origin = arguments.gateway, arguments.origin
+    # Pages have a timeout of their own, which does not apply to expectations.
+    expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as playwright:
         # Containers have no user namespaces for the sandbox; the pages are our own.
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])

@@ -12,22 +12,24 @@ TIMEOUT = 120_000
 
 def main():
     page_url, gateway, source, missing, *unstored = sys.argv[1:]
+    expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as playwright:
         # Containers have no user namespaces for the sandbox; the page is our own.
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page()
+        page.set_default_timeout(TIMEOUT)
         errors = []
         page.on("pageerror", lambda error: errors.append(str(error)))
 
         for shown in [source, *unstored]:
             page.goto(f"{page_url}?{urlencode({'gateway': gateway, 'source': shown, 'alt': 'a cat'})}")
             picture = page.get_by_role("img", name="a cat")
-            expect(picture).to_be_visible(timeout=TIMEOUT)
+            expect(picture).to_be_visible()
             expect(page.get_by_role("status")).to_have_text("ready")
-            page.wait_for_function("document.querySelector('img').naturalWidth === 400", timeout=TIMEOUT)
+            page.wait_for_function("document.querySelector('img').naturalWidth === 400")
 
         page.goto(f"{page_url}?{urlencode({'gateway': gateway, 'source': missing})}")
-        expect(page.get_by_role("status")).to_contain_text("failed: not_found", timeout=TIMEOUT)
+        expect(page.get_by_role("status")).to_contain_text("failed: not_found")
         browser.close()
     if errors:
         sys.exit("\n".join(errors))

@@ -1,4 +1,4 @@
-"""Prints the ids of jobs that become ready until it is killed: follow.py GATEWAY."""
+"""Prints the cursor and the job of each event of a result until it is killed: follow.py GATEWAY."""
 
 import sys
 
@@ -8,4 +8,4 @@ halcyon = Client(sys.argv[1])
 after = halcyon.cursor()
 print("begun", flush=True)
 for message in halcyon.events(types=["ready"], after=after):
-    print(message.event.job.id if message.event else f"gap: {message.gap}", flush=True)
+    print(f"{message.cursor} {message.event.job.id}" if message.event else f"gap: {message.gap}", flush=True)

@@ -5,16 +5,19 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "Tests/Support"))
+from ports import reserve_port  # noqa: E402
+
 HALCYON = os.environ["HALCYON_EXECUTABLE"]
-# Seconds that a block may take, and seconds for which a block that stays is observed.
-TIMEOUT = 30
+# Seconds that a block may take, and seconds for which a block that stays is observed at least.
+TIMEOUT = 120
 OBSERVATION_TIME = 6
 
 
@@ -44,19 +47,13 @@ class Origin:
         self.server.server_close()
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 class CommandFixture:
     """A cluster, an origin and a temporary folder. stop() ends and removes them."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.origin = Origin()
-        self.probes = f"127.0.0.1:{free_port()}"
+        self.probes = f"127.0.0.1:{reserve_port()}"
         self.environment = self.folder / "dev.env"
         self.log = open(self.folder / "dev.log", "w", encoding="utf-8")
         variables = self.variables() | {"HALCYON_GATEWAY_LISTEN": "127.0.0.1:0", "HALCYON_HTTP_LISTEN": self.probes}
@@ -128,7 +125,7 @@ class CommandFixture:
 
     def run(self, block, folder):
         """Runs a block and returns its exit code and the end of its output. A block that stays is interrupted after
-        OBSERVATION_TIME and returns 0 if it was still running and had printed something."""
+        OBSERVATION_TIME, or later when it has printed something, and returns 0 if it was still running."""
         variables = self.variables() | {
             "HALCYON_KAFKA_BROKERS": self.kafka, "HALCYON_REDIS_URL": f"redis://{self.redis}", "HALCYON_SOURCES_ALLOW": "127.0.0.0/8"}
         with open(self.folder / "output", "w+", encoding="utf-8") as output:
@@ -136,19 +133,31 @@ class CommandFixture:
                 ["bash", "-eu", "-o", "pipefail", "-c", self.with_local_addresses(block.text)], cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True)
             try:
-                code = process.wait(OBSERVATION_TIME if block.stays else TIMEOUT)
                 if block.stays:
-                    code = code or "ended early"
-                elif block.may_find_nothing and code == 3:
-                    code = 0
+                    code = self.observe(process, output)
+                else:
+                    code = process.wait(TIMEOUT)
+                    if block.may_find_nothing and code == 3:
+                        code = 0
             except subprocess.TimeoutExpired:
                 code = f"not completed within {TIMEOUT} s"
-                if block.stays:
-                    code = 0 if os.fstat(output.fileno()).st_size else "printed nothing"
             finally:
                 self.end(process)
             output.seek(0)
             return code, output.read()[-2000:]
+
+    @staticmethod
+    def observe(process, output):
+        """Returns 0 if a block that stays is running after OBSERVATION_TIME, or later when it has printed something."""
+        start = time.monotonic()
+        while process.poll() is None:
+            elapsed = time.monotonic() - start
+            if elapsed >= OBSERVATION_TIME and os.fstat(output.fileno()).st_size:
+                return 0
+            if elapsed >= TIMEOUT:
+                return f"printed nothing within {TIMEOUT} s"
+            time.sleep(0.1)
+        return process.returncode or "ended early"
 
     @staticmethod
     def end(process):
@@ -164,7 +173,7 @@ class CommandFixture:
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(30)
+        self.process.wait(TIMEOUT)
         self.process.stdout.close()
         self.log.close()
         self.origin.stop()

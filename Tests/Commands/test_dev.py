@@ -10,7 +10,7 @@ import unittest
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TIMEOUT = 30
+TIMEOUT = 120
 
 
 def wait(what, found):

@@ -20,28 +20,38 @@ import Testing
         }
     }
 
-    /// 3 MB, admitted in steps that take longer than the timeout of the transfer.
+    /// 3 MB, admitted in steps that take longer than the timeouts of the transfer. Without these steps, a busy machine
+    /// may need longer than the timeouts, which therefore grow with each attempt.
     @Test(arguments: ["Content-Length: 3000000", "Connection: close"])
     func admissionDoesNotCountTowardTimeouts(header: String) async throws {
         try await withOrigin { _ in
             [.text("\(Self.head)\(header)\r\n\r\n"), .zeros(3_000_000), .close]
         } _: { origin, client in
-            var request = HTTPRequest(.get, origin.url("/"))
-            request.timeout = .milliseconds(900)
-            request.stall = HTTPRequest.Stall(bytesPerSecond: 64, for: .seconds(1))
-            let asked = Lock<[Int]>([])
-            let admission = HTTPAdmission(bytes: 100) { bytes in
-                asked.withLock { $0.append(bytes) }
-                try await Task.sleep(for: .milliseconds(1200))
-                return (bytes + 1_499_999) / 1_500_000 * 1_500_000
-            }
-            let response = try await client.execute(request, admission: admission)
-            #expect(response.body.count == 3_000_000)
-            let steps = asked.withLock { $0 }
-            if header.hasPrefix("Content-Length") {
-                #expect(steps == [3_000_000])
-            } else {
-                #expect(steps.first.map { $0 <= 1 << 20 } == true && steps.count >= 2)
+            for seconds in [1, 8, 64] {
+                var request = HTTPRequest(.get, origin.url("/"))
+                request.timeout = .seconds(seconds)
+                request.stall = HTTPRequest.Stall(bytesPerSecond: 64, for: .seconds(seconds))
+                let asked = Lock<[Int]>([])
+                let admission = HTTPAdmission(bytes: 100) { bytes in
+                    asked.withLock { $0.append(bytes) }
+                    try await Task.sleep(for: .milliseconds(1200 * seconds))
+                    return (bytes + 1_499_999) / 1_500_000 * 1_500_000
+                }
+                let response: HTTPResponse
+                do throws(CurlError) {
+                    response = try await client.execute(request, admission: admission)
+                } catch {
+                    guard case .timeout = error.code, seconds < 64 else { throw error }
+                    continue
+                }
+                #expect(response.body.count == 3_000_000)
+                let steps = asked.withLock { $0 }
+                if header.hasPrefix("Content-Length") {
+                    #expect(steps == [3_000_000])
+                } else {
+                    #expect(steps.first.map { $0 <= 1 << 20 } == true && steps.count >= 2)
+                }
+                return
             }
         }
     }
@@ -141,10 +151,11 @@ import Testing
             var request = HTTPRequest(.get, origin.url("/silent"))
             request.timeout = .milliseconds(300)
             await expectFailure(.timeout(.transfer)) { try await client.execute(request) }
-            request = HTTPRequest(.get, origin.url("/stalled"))
+            request = .patient(origin.url("/stalled"))
             request.stall = HTTPRequest.Stall(bytesPerSecond: 100, for: .seconds(1))
             await expectFailure(.timeout(.stall)) { try await client.execute(request) }
-            try await until("the origin sees both connections closed") { origin.cuts == 2 }
+            // On a busy machine, the first request may end before it is sent.
+            try await until("the origin sees the connections closed") { origin.cuts == origin.requests.count }
         }
     }
 

@@ -172,7 +172,7 @@ extension ClusterTests {
             #expect(failure.code == .notFound && failure.attempts == 1 && !failure.message.isEmpty)
         }
 
-        @Test func reportsAuthenticationAndRateLimitErrors() async throws {
+        @Test func reportsErrorsOfAuthenticationAndLimits() async throws {
             let port = LoopbackPort.reserve()
             let gateway = try await cluster.startGateway(
                 on: port,
@@ -180,7 +180,7 @@ extension ClusterTests {
                     "HALCYON_GATEWAY_KEYS_app": "0123456789abcdef0123456789abcdef",
                     "HALCYON_GATEWAY_KEYS_reader": "fedcba9876543210fedcba9876543210",
                     "HALCYON_GATEWAY_SCOPES_reader": "read",
-                    "HALCYON_GATEWAY_RATE": "1", "HALCYON_GATEWAY_BURST": "5",
+                    "HALCYON_GATEWAY_CLIENTSTREAMS": "1",
                 ])
             let url = URL(string: "http://127.0.0.1:\(port)")!
             var configuration = HalcyonClient.Configuration()
@@ -196,11 +196,14 @@ extension ClusterTests {
             let client = HalcyonClient(url, key: "0123456789abcdef0123456789abcdef", configuration: configuration)
             let image = try await HalcyonClient(url, key: "0123456789abcdef0123456789abcdef").image(for: job)
             #expect(image.data.count == image.variant.bytes)
-            var problem: HalcyonClient.ProblemDetails?
-            for _ in 0..<20 where problem == nil {
-                do { try await client.submit(job) } catch HalcyonError.problem(let details) { problem = details }
-            }
-            #expect(problem?.kind == .tooManyRequests && problem?.retryAfter != nil && problem?.isTransient == true)
+            let stream = try RawClient(port)
+            try await stream.send(
+                "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n"
+                    + "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\n\r\n")
+            #expect(try await stream.head().status == 200)
+            let problem = try await problemOf { try await client.events() }
+            #expect(problem.kind == .tooManyRequests && problem.retryAfter != nil && problem.isTransient)
+            withExtendedLifetime(stream) {}
             await gateway.stop()
         }
 

@@ -54,10 +54,15 @@ import Testing
     @Test func cancellingTheLastJobAbortsTheTransfer() async throws {
         let origin = Self.stallingOrigin()
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker {
+            try await cluster.withWorker({ $0.progressInterval = .milliseconds(100) }) {
                 let ids = ["a", "b", "c"]
                 for id in ids { try await cluster.submit(Self.job(id, origin)) }
-                try await until("the transfer has started") { origin.requests.count == 1 }
+                // Only a job that has joined the transfer has progress events.
+                try await until("all jobs wait for the transfer") {
+                    ids.allSatisfy { id in
+                        cluster.events.all.contains { $0.jobID == id && $0.kind == "progress" }
+                    }
+                }
                 try await cluster.publish(.cancel(.job("a")))
                 #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
                 // Other jobs still wait for the transfer.
@@ -110,7 +115,7 @@ import Testing
         try await WorkerFixture.with { cluster in
             try await cluster.withWorkers(2) { _ in
                 let slots = 0..<400
-                await withThrowingTaskGroup(of: Void.self) { group in
+                try await withThrowingTaskGroup(of: Void.self) { group in
                     for slot in slots {
                         let claim = #","slot":"\#(slot)","generation"#
                         group.addTask { try await cluster.submit(Self.job("old \(slot)", origin, claim + #"":1"#)) }
@@ -119,6 +124,7 @@ import Testing
                                 #"{"id":"new \#(slot)","source":"initials:N","width":8,"height":8\#(claim)":2}"#)
                         }
                     }
+                    try await group.waitForAll()
                 }
                 try await until("all jobs have ended") { cluster.events.terminal.count == 2 * slots.count }
                 for slot in slots {

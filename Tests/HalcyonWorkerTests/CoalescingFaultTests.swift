@@ -40,7 +40,7 @@ import Testing
     @Test func allJobsSucceedWhileRedisRestarts() async throws {
         let origin = try CoalescingTests.origin(after: .milliseconds(300))
         try await WorkerFixture.with(partitions: 6) { cluster in
-            try await cluster.withWorkers(3) { _ in
+            try await cluster.withWorkers(3, { $0.leases.fallbackTimeout = .seconds(60) }) { _ in
                 let jobs = (0..<300).map {
                     CoalescingTests.job("\($0)", origin, "/\($0 % 10)", width: 20 + $0 / 10 % 5)
                 }

@@ -2,6 +2,7 @@ import Concurrency
 import Foundation
 import HalcyonWorker
 import Redis
+import Telemetry
 import TestSupport
 import Testing
 
@@ -14,6 +15,17 @@ import Testing
         try SampleImages.origin(headers, after: pause)
     }
 
+    /// Returns an origin that serves a photograph as soon as the latch is open.
+    static func origin(
+        _ headers: [String] = ["Cache-Control: max-age=600"], behind latch: Latch
+    ) throws -> RawOrigin {
+        let steps = RawOrigin.Step.response(try SampleImages.bytes(), headers)
+        return RawOrigin { _ in
+            latch.wait()
+            return steps
+        }
+    }
+
     static func job(_ id: String, _ origin: RawOrigin, _ path: String, width: Int = 40, _ more: String = "") -> String {
         #"{"id":"\#(id)","source":"\#(origin.url(path))","width":\#(width),"height":40,"metadata":{"n":"\#(id)"}\#(more)}"#
     }
@@ -23,6 +35,24 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for job in jobs { group.addTask { try await cluster.submit(job) } }
             try await group.waitForAll()
+        }
+    }
+
+    static let resultMisses = #"halcyon_result_lookups_total{result="miss"}"#
+    static let sourceMisses = #"halcyon_source_lookups_total{result="miss",store="redis"}"#
+
+    /// Waits until jobs share one operation: each job has missed the cache, after which it joins the operation of its
+    /// worker, and each worker with jobs has asked for the lease.
+    /// - Parameters:
+    ///   - kind: The kind of the lease: `source` or `result`.
+    ///   - metrics: The metrics of each worker.
+    static func waitUntilJobsShare(_ kind: String, jobs: Int, _ metrics: [Metrics]) async throws {
+        let misses = kind == "source" ? sourceMisses : resultMisses
+        try await until("\(jobs) jobs share a \(kind)") {
+            func sum(_ series: String) -> Double { metrics.reduce(0) { $0 + $1.value(of: series) } }
+            let asked = ["taken", "waited"].map { sum(#"halcyon_coalescing_total{event="\#($0)",kind="\#(kind)"}"#) }
+            let workers = metrics.count { $0.value(of: "halcyon_jobs_in_flight") > 0 }
+            return sum(misses) >= Double(jobs) && asked[0] + asked[1] >= Double(workers)
         }
     }
 
@@ -63,12 +93,17 @@ import Testing
         ([], 1 << 20), (["Cache-Control: max-age=600"], 1000), (["Cache-Control: max-age=0", "ETag: \"a\""], 1 << 20),
     ])
     func sharesUncachedSourcesWithWaiters(headers: [String], kept: Int) async throws {
-        let origin = try Self.origin(headers, after: .seconds(2))
+        let latch = Latch()
+        defer { latch.open() }
+        let origin = try Self.origin(headers, behind: latch)
+        let metrics = (0..<3).map { _ in Metrics() }
         try await WorkerFixture.with(partitions: 6) { cluster in
-            try await cluster.withWorkers(3, { $0.sourceTier.redisBytes = kept }) { _ in
+            try await cluster.withWorkers(3, metrics: metrics, { $0.sourceTier.redisBytes = kept }) { _ in
                 // A size for each job, so that each worker needs the source.
                 try await Self.submit(
                     (0..<30).map { Self.job("\($0)", origin, "/a", width: 20 + $0, #","maxAge":60"#) }, cluster)
+                try await Self.waitUntilJobsShare("source", jobs: 30, metrics)
+                latch.open()
                 let events = try await Self.terminalEvents(30, of: cluster)
                 #expect(events.allSatisfy { $0.kind == "ready" })
                 #expect(origin.requests.count == 1)
@@ -78,10 +113,15 @@ import Testing
     }
 
     @Test func sharesNoStoreSourcesOnlyWithinAWorker() async throws {
-        let origin = try Self.origin(["Cache-Control: no-store"], after: .seconds(2))
+        let latch = Latch()
+        defer { latch.open() }
+        let origin = try Self.origin(["Cache-Control: no-store"], behind: latch)
+        let metrics = (0..<2).map { _ in Metrics() }
         try await WorkerFixture.with(partitions: 6) { cluster in
-            try await cluster.withWorkers(2) { _ in
+            try await cluster.withWorkers(2, metrics: metrics) { _ in
                 try await Self.submit((0..<40).map { Self.job("\($0)", origin, "/a") }, cluster)
+                try await Self.waitUntilJobsShare("result", jobs: 40, metrics)
+                latch.open()
                 let events = try await Self.terminalEvents(40, of: cluster)
                 #expect(events.allSatisfy { $0.kind == "ready" && $0.variant["data"] != nil })
                 #expect((1...2).contains(origin.requests.count))
@@ -195,18 +235,23 @@ import Testing
     }
 
     @Test func higherLaneRaisesThePriorityOfJoinedWork() async throws {
-        let origin = try Self.origin(after: .milliseconds(200))
+        let (latch, metrics) = (Latch(), Metrics())
+        defer { latch.open() }
+        let origin = try Self.origin(behind: latch)
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker({
+            try await cluster.withWorker(metrics: metrics) {
                 $0.fetches = 1
                 $0.shares = [.high: 1000, .normal: 4, .low: 1]
-            }) {
+            } _: {
                 for number in 0..<20 { try await cluster.submit(Self.job("low\(number)", origin, "/\(number)"), .low) }
                 try await until("the first fetch has started") { !origin.requests.isEmpty }
                 try await cluster.submit(Self.job("high", origin, "/19"), .high)
+                try await until("all jobs wait") { metrics.value(of: Self.resultMisses) == 21 }
+                latch.open()
                 _ = try await cluster.events.terminal(of: "high")
                 // Its source was among the first to be fetched, and not the last of twenty.
-                #expect(cluster.events.terminal.count < 15)
+                let turn = try #require(origin.requests.firstIndex { $0.path == "/19" })
+                #expect(turn < 15)
                 _ = try await cluster.events.terminal(of: "low0")
             }
         }

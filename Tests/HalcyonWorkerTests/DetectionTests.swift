@@ -24,7 +24,9 @@ import Testing
         let origin = RawOrigin { _ in RawOrigin.Step.response(portrait, ["Cache-Control: max-age=600"]) }
         let metrics = Metrics()
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker(metrics: metrics, { $0.detector.command = command }) { () async throws in
+            try await cluster.withWorker(metrics: metrics) {
+                ($0.detector.command, $0.detector.timeLimit) = (command, .seconds(60))
+            } _: { () async throws in
                 try await body(cluster, origin, metrics)
             }
         }

@@ -218,7 +218,8 @@ import Testing
     private static func rerendered(
         _ contents: BatchListing.Contents, as batch: String, _ cluster: WorkerFixture
     ) async throws -> Batch {
-        let template = Array(#"{"preset":"card","priority":"low"}"#.utf8)
+        // A worker that has not been notified of the change loads the preset, because it has only an older version.
+        let template = Array(#"{"preset":{"name":"card","version":2},"priority":"low"}"#.utf8)
         let message = BatchMessage(batch, .list(BatchListing(contents, template: template)))
         try await cluster.producer.send(cluster.topics.record(of: message))
         let store = BatchStore(cluster.client, BatchOptions())

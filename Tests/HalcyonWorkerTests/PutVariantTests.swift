@@ -89,17 +89,14 @@ import Testing
 
     @Test func failureNamesTheVariantAndTheUploadsBefore() async throws {
         // The refused upload is the last one.
-        let accepted = Lock(0)
+        let metrics = Metrics()
         let target = RawOrigin { request in
-            guard request.path == "/1" else {
-                accepted.withLock { $0 += 1 }
-                return RawOrigin.answer()
-            }
-            return [.wait(until: { accepted.withLock { $0 } == 2 }), .pause(.milliseconds(50))]
+            guard request.path == "/1" else { return RawOrigin.answer() }
+            return [.wait(until: { metrics.value(of: #"halcyon_puts_total{outcome="delivered"}"#) == 2 })]
                 + RawOrigin.answer("403 Forbidden")
         }
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorker(RetryTests.useShortBackoff) {
+            try await cluster.withWorker(metrics: metrics, RetryTests.useShortBackoff) {
                 try await cluster.submit(job("a", Self.sizes, put: "\"\(target.url("/{index}"))\""))
                 let failed = try await cluster.events.terminal(of: "a")
                 #expect(failed.kind == "failed" && failed.code == "http_error")

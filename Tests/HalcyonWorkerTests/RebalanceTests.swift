@@ -1,3 +1,4 @@
+import Concurrency
 import HalcyonCluster
 import HalcyonSources
 import HalcyonWorker
@@ -8,7 +9,8 @@ import Testing
 
 /// Workers that join and leave while most jobs wait, on Apache Kafka.
 @Suite(.limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) struct RebalanceTests {
-    static let jobs = 600
+    /// The number of jobs that wait at least, until the rebalances have ended.
+    private static let backlog = 400
 
     @Test func rebalanceMovesWaitingJobsWithoutRepeatingAny() async throws {
         let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
@@ -27,13 +29,29 @@ import Testing
         options.consumer.revocationTimeout = .seconds(600)
         let events = try await EventLog(cluster.topics, kafka.reader)
         let producer = try Producer(properties: kafka.producer)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<Self.jobs {
-                let record = ProducerRecord(
-                    topic: cluster.topics.jobs(.normal), value: Array(provider.job(number).utf8))
-                group.addTask { try await producer.send(record) }
+        @Sendable func submit(_ numbers: Range<Int>) async throws {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in numbers {
+                    let record = ProducerRecord(
+                        topic: cluster.topics.jobs(.normal), value: Array(provider.job(number).utf8))
+                    group.addTask { try await producer.send(record) }
+                }
+                try await group.waitForAll()
             }
-            try await group.waitForAll()
+        }
+        try await submit(0..<Self.backlog)
+        let isOver = Lock(false)
+        defer { isOver.withLock { $0 = true } }
+        let submitting = Task {
+            var jobs = Self.backlog
+            while !isOver.withLock({ $0 }) {
+                if jobs < events.terminal.count + Self.backlog {
+                    try await submit(jobs..<jobs + 100)
+                    jobs += 100
+                }
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            return jobs
         }
 
         let first = try await Worker.start(options, log: .silent, metrics: Metrics())
@@ -41,15 +59,15 @@ import Testing
         let second = try await Worker.start(options, log: .silent, metrics: Metrics())
         await second.ready()
         try await until("more jobs have ended") { events.terminal.count >= 200 }
-        // Most jobs still wait, on either worker.
         #expect(await first.shutdown(gracePeriod: .seconds(600)) == 0)
-        #expect(events.terminal.count < Self.jobs)
-        try await until("all jobs have ended") { Set(events.terminal.map(\.jobID)).count == Self.jobs }
+        isOver.withLock { $0 = true }
+        let jobs = try await submitting.value
+        try await until("all jobs have ended") { Set(events.terminal.map(\.jobID)).count == jobs }
         #expect(await second.shutdown(gracePeriod: .seconds(600)) == 0)
 
-        #expect(events.terminal.count == Self.jobs)
+        #expect(events.terminal.count == jobs)
         #expect(events.terminal.allSatisfy { $0.kind == "ready" })
-        #expect(provider.fetches.count == Self.jobs && provider.fetches.values.allSatisfy { $0 == 1 })
+        #expect(provider.fetches.count == jobs && provider.fetches.values.allSatisfy { $0 == 1 })
         await producer.close()
         await events.close()
     }

@@ -36,12 +36,6 @@ import Testing
         return try await cluster.events.terminal(of: id)
     }
 
-    /// Waits until the origin has answered `count` requests and returns the status of each.
-    private static func statuses(_ nginx: Nginx, _ count: Int) async throws -> [String] {
-        try await until("the origin has answered \(count) requests") { nginx.requests().count >= count }
-        return nginx.requests().map { String($0.split(separator: " ")[2]) }
-    }
-
     @Test func rendersOtherSizesWithoutARequest() async throws {
         try await Self.withOrigin("add_header Cache-Control max-age=600;") { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
@@ -49,7 +43,7 @@ import Testing
                 let ready = try await Self.job(cluster, nginx, width: width)
                 #expect(ready.origin == "source-cache" && ready.variant["width"] as? Int == width)
             }
-            #expect(try await Self.statuses(nginx, 1) == ["200"])
+            #expect(try await nginx.statuses(atLeast: 1) == ["200"])
         }
     }
 
@@ -81,7 +75,7 @@ import Testing
         try await Self.withOrigin("add_header Cache-Control max-age=0;") { cluster, nginx, folder async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             #expect(try await Self.job(cluster, nginx, width: 31).origin == "source-cache")
-            #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
+            #expect(try await nginx.statuses(atLeast: 2) == ["200", "304"])
             let bytes = nginx.requests().compactMap { $0.split(separator: " ").last.flatMap { Int($0) } }
             #expect(bytes[0] > 10_000 && bytes[1] < 500)
             // The source has changed: another size, another ETag.
@@ -90,7 +84,7 @@ import Testing
             #expect(ready.origin == "network")
             let source = ready.data["source"] as? [String: Any]
             #expect(source?["bytes"] as? Int == (try SampleImages.bytes("coffee.jpg").count))
-            #expect(try await Self.statuses(nginx, 3) == ["200", "304", "200"])
+            #expect(try await nginx.statuses(atLeast: 3) == ["200", "304", "200"])
         }
     }
 
@@ -100,7 +94,7 @@ import Testing
                 let failed = try await Self.job(cluster, nginx, width: width, path: "none.jpg")
                 #expect(failed.kind == "failed" && failed.data["code"] as? String == "not_found")
             }
-            #expect(try await Self.statuses(nginx, 1) == ["404"])
+            #expect(try await nginx.statuses(atLeast: 1) == ["404"])
         }
     }
 
@@ -122,7 +116,7 @@ import Testing
                 let failed = try await Self.job(cluster, nginx, width: width)
                 #expect(failed.kind == "failed" && failed.data["code"] as? String == "not_found")
             }
-            #expect(try await Self.statuses(nginx, 2) == ["200", "404"])
+            #expect(try await nginx.statuses(atLeast: 2) == ["200", "404"])
         }
     }
 
@@ -151,7 +145,7 @@ import Testing
                     try await Self.job(cluster, nginx, width: 31, Self.onlyIfCached, path: path).origin
                         == "source-cache")
             }
-            #expect(try await Self.statuses(nginx, 3) == ["200", "200", "200"])
+            #expect(try await nginx.statuses(atLeast: 3) == ["200", "200", "200"])
         }
     }
 
@@ -174,7 +168,7 @@ import Testing
             #expect(try await Self.job(cluster, nginx, width: 33, past).code == "not_found")
             let alone = #","cache":{"onlyIfCached":true,"memory":false}"#
             #expect(try await Self.job(cluster, nginx, width: 32, alone).origin == "source-cache")
-            #expect(try await Self.statuses(nginx, 1) == ["200"])
+            #expect(try await nginx.statuses(atLeast: 1) == ["200"])
             // Jobs with onlyIfCached publish no started event.
             #expect(cluster.events.all.count { $0.kind == "started" } == 1)
         }
@@ -189,7 +183,7 @@ import Testing
             }
             // The next job starts the revalidation that none of them did.
             #expect(try await Self.job(cluster, nginx, width: 34).origin == "source-cache")
-            #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
+            #expect(try await nginx.statuses(atLeast: 2) == ["200", "304"])
         }
     }
 
@@ -198,7 +192,7 @@ import Testing
         try await Self.withOrigin("add_header Cache-Control \"\(control)\";") { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             #expect(try await Self.job(cluster, nginx, width: 31, Self.onlyIfCached).code == "not_found")
-            #expect(try await Self.statuses(nginx, 1) == ["200"])
+            #expect(try await nginx.statuses(atLeast: 1) == ["200"])
         }
     }
 
@@ -207,7 +201,7 @@ import Testing
             #expect(try await Self.job(cluster, nginx, width: 30, path: "busy.jpg").code == "http_error")
             let miss = try await Self.job(cluster, nginx, width: 30, Self.onlyIfCached, path: "busy.jpg")
             #expect(miss.code == "not_found" && miss.data["retryable"] as? Bool == false)
-            #expect(try await Self.statuses(nginx, 1) == ["503"])
+            #expect(try await nginx.statuses(atLeast: 1) == ["503"])
         }
     }
 
@@ -223,7 +217,7 @@ import Testing
             #expect(try await Self.job(cluster, nginx, width: 31, Self.onlyIfCached + drawn).origin == "source-cache")
             #expect(try await Self.job(cluster, nginx, width: 32, mark).origin == "source-cache")
             #expect(try await Self.job(cluster, nginx, width: 33, Self.onlyIfCached + mark).origin == "source-cache")
-            #expect(try await Self.statuses(nginx, 2) == ["200", "200"])
+            #expect(try await nginx.statuses(atLeast: 2) == ["200", "200"])
         }
     }
 
@@ -232,7 +226,7 @@ import Testing
         try await Self.withOrigin(header) { cluster, nginx, _ async throws in
             #expect(try await Self.job(cluster, nginx, width: 30).origin == "network")
             #expect(try await Self.job(cluster, nginx, width: 31).origin == "source-cache")
-            #expect(try await Self.statuses(nginx, 2) == ["200", "304"])
+            #expect(try await nginx.statuses(atLeast: 2) == ["200", "304"])
         }
     }
 
@@ -241,7 +235,7 @@ import Testing
             try await Self.withOrigin("add_header Cache-Control \"\(header)\"; etag off; if_modified_since off;") {
                 cluster, nginx, _ async throws in
                 for width in 30...32 { #expect(try await Self.job(cluster, nginx, width: width).origin == "network") }
-                #expect(try await Self.statuses(nginx, 3) == ["200", "200", "200"])
+                #expect(try await nginx.statuses(atLeast: 3) == ["200", "200", "200"])
             }
         }
     }

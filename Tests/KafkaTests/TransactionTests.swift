@@ -82,7 +82,8 @@ extension KafkaTests {
                 let topic = try await cluster.newTopic(partitions: 1)
                 let first = try await producer(topic, cluster, ["transaction.timeout.ms": "1000"])
                 try await first.begin()
-                #expect(await first.send(records(topic, 0..<10)).failures() == [:])
+                // On a busy machine the transaction may expire before all records are written.
+                _ = await first.send(records(topic, 0..<10))
                 // Readers see this record as soon as Kafka has aborted the transaction before it.
                 let other = try Producer(properties: cluster.properties)
                 try await other.send(ProducerRecord(topic: topic, value: Array("after".utf8)))

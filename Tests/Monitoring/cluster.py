@@ -13,7 +13,10 @@ import urllib.request
 
 import yaml
 
-from processes import MONITORING, Processes, answers, free_port
+from processes import MONITORING, ROOT, Processes, answers
+
+sys.path.append(str(ROOT / "Tests/Support"))
+from ports import reserve_port  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 HALCYON = os.environ["HALCYON_EXECUTABLE"]
@@ -26,9 +29,9 @@ class Cluster:
         self.directory = tempfile.TemporaryDirectory(prefix="halcyon-monitoring-")
         self.folder = pathlib.Path(self.directory.name)
         self.processes = Processes(self.folder)
-        self.kafka, self.redis, self.origin, self.broken = (free_port() for _ in range(4))
-        self.ports = {"halcyon-worker": free_port(), "halcyon-gateway": free_port()}
-        self.prometheus = free_port()
+        self.kafka, self.redis, self.origin, self.broken = (reserve_port() for _ in range(4))
+        self.ports = {"halcyon-worker": reserve_port(), "halcyon-gateway": reserve_port()}
+        self.prometheus = reserve_port()
         self.ending = threading.Event()
         self.threads = []
         self.numbers = iter(range(1 << 30))
@@ -65,7 +68,7 @@ class Cluster:
         self.start_prometheus()
 
     def start_kafka(self):
-        home, port, controller = pathlib.Path(os.environ["KAFKA_HOME"]), self.kafka, free_port()
+        home, port, controller = pathlib.Path(os.environ["KAFKA_HOME"]), self.kafka, reserve_port()
         properties = self.folder / "kafka.properties"
         properties.write_text("\n".join([
             "process.roles=broker,controller", "node.id=1", f"controller.quorum.voters=1@127.0.0.1:{controller}",

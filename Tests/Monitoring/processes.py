@@ -1,19 +1,12 @@
 """Servers that tests start on free ports of loopback, and stop by their process ids."""
 import os
 import pathlib
-import socket
 import subprocess
 import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "monitoring"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def answers(url):

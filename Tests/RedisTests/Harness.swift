@@ -5,7 +5,7 @@ import Testing
 
 /// Runs `body` with a private server and a client of it, and stops both.
 func withRedis(
-    _ arguments: [String] = [], settings: RedisSettings = RedisSettings(),
+    _ arguments: [String] = [], settings: RedisSettings = longTimeouts,
     onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in },
     _ body: (RedisServer, RedisClient) async throws -> Void
 ) async throws {
@@ -17,6 +17,22 @@ func withRedis(
     await client.close()
     await server.stop()
     try result.get()
+}
+
+extension RedisClient {
+    /// Sends a command, again after each error that a retry may fix, for clients with ``shortTimeouts``.
+    /// - Throws: ``RedisError``, `CancellationError`.
+    func reply(to command: RedisArgument...) async throws -> RedisValue {
+        let end = ContinuousClock.now + .seconds(120)
+        while true {
+            do throws(RedisError) {
+                return try await send(command)
+            } catch {
+                guard error.isRetriable, ContinuousClock.now < end else { throw error }
+            }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
 }
 
 /// Expects `body` to fail with `code`.

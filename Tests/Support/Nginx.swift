@@ -72,6 +72,13 @@ public struct Nginx: Sendable {
         String(decoding: state.read("requests"), as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
+    /// Waits until the access log has `count` requests, and returns the status of each.
+    /// - Throws: ``ConditionTimeout``.
+    public func statuses(atLeast count: Int) async throws -> [String] {
+        try await until("the origin has answered \(count) requests") { requests().count >= count }
+        return requests().map { String($0.split(separator: " ")[2]) }
+    }
+
     /// Stops the server, waits for it to exit and deletes its logs.
     public func stop() async {
         await process.stop()

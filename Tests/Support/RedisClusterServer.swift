@@ -18,7 +18,8 @@ public final class RedisClusterServer: Sendable {
     ///
     /// If a master without replicas fails, the other masters keep serving (`cluster-require-full-coverage no`).
     /// - Parameters:
-    ///   - replicas: The number of replicas of each master. Failover takes about 3 s.
+    ///   - replicas: The number of replicas of each master. With replicas, failover takes about 3 s. Without, nodes
+    ///     wait 600 s for one that does not respond, so that a busy machine does not count as a failure.
     ///   - certificate: The certificate of nodes that accept only TLS, also between each other; nil for plain TCP.
     ///   - arguments: Arguments for each redis-server.
     public static func start(
@@ -32,6 +33,7 @@ public final class RedisClusterServer: Sendable {
             }
             let cluster = RedisClusterServer(nodes, masters: masters, folder, certificate, arguments)
             try await cluster.create(replicas: replicas)
+            if replicas == 0 { try await cluster.setNodeTimeout(.seconds(600)) }
             return cluster
         } catch {
             for node in nodes { await node.stop() }
@@ -113,6 +115,14 @@ public final class RedisClusterServer: Sendable {
         let port = nodes[number].port
         let node = try await Self.startNode(number, folder, certificate, arguments, on: port)
         running.withLock { $0[number] = node }
+        if nodes.count == masterCount { try await setNodeTimeout(.seconds(600)) }
+    }
+
+    /// Sets the time after which the running nodes count a node that does not respond as failed.
+    public func setNodeTimeout(_ timeout: Duration) async throws {
+        for node in nodes where node.process.isRunning {
+            _ = try await node.run("CONFIG", "SET", "cluster-node-timeout", "\(Int(timeout / .milliseconds(1)))")
+        }
     }
 
     /// Stops all nodes.

@@ -17,9 +17,20 @@ public func until(
     _ what: @autoclosure @Sendable () -> String, within limit: Duration = .seconds(120),
     _ condition: @Sendable () async throws -> Bool
 ) async throws {
+    try await firstValue(what(), within: limit) { () async throws -> Void? in try await condition() ? () : nil }
+}
+
+/// Calls `value` repeatedly, at the intervals of ``until(_:within:_:)``, and returns its first value that is not nil:
+/// for assertions about a state that may have changed when it is read again.
+/// - Parameter what: A description for the error, evaluated when it is thrown.
+/// - Throws: ``ConditionTimeout`` if there is no value within `limit`. Errors thrown by `value` count as nil.
+public func firstValue<Value: Sendable>(
+    _ what: @autoclosure @Sendable () -> String, within limit: Duration = .seconds(120),
+    _ value: @Sendable () async throws -> Value?
+) async throws -> Value {
     let start = ContinuousClock.now
     while case let elapsed = start.duration(to: .now), elapsed < limit {
-        if (try? await condition()) == true { return }
+        if let found = try? await value() { return found }
         try await Task.sleep(for: min(max(elapsed / 10, .milliseconds(10)), .milliseconds(100)))
     }
     throw ConditionTimeout(description: "condition not met within \(limit): \(what())")

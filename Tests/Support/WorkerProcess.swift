@@ -3,7 +3,8 @@ import Subprocess
 
 /// `halcyon worker` as a child process that is configured by environment variables.
 public enum WorkerProcess {
-    /// Starts a worker that may load sources from this machine. Kafka detects its crash after 6 s.
+    /// Starts a worker that may load sources from this machine, with a timeout of Redis for busy machines. Kafka
+    /// detects its crash after 6 s.
     /// - Parameters:
     ///   - executable: The path of `halcyon`.
     ///   - brokers: The bootstrap servers of Kafka.
@@ -18,7 +19,7 @@ public enum WorkerProcess {
     ) async throws -> ChildProcess {
         var options = ChildProcess.Options()
         options.environment = inherited.merging([
-            "HALCYON_KAFKA_BROKERS": brokers, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redisPort)",
+            "HALCYON_KAFKA_BROKERS": brokers, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redisPort)?timeout=60s",
             "HALCYON_SOURCES_ALLOW": "127.0.0.0/8", "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "6000",
         ]) { $1 }.merging(settings) { $1 }
         if let prefix {

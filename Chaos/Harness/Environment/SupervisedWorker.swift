@@ -81,7 +81,10 @@ actor SupervisedWorker {
                 let (journal, number) = (journal, number)
                 let child = try await WorkerProcess.start(
                     executable: executable, brokers: "127.0.0.1:\(kafka.port)",
-                    redisPort: redis.port, settings, errors: .lines { journal.note($0, of: number) })
+                    redisPort: redis.port,
+                    // Workers have the default timeout, because faults pause Redis.
+                    ["HALCYON_REDIS_URL": "redis://127.0.0.1:\(redis.port)"].merging(settings) { $1 },
+                    errors: .lines { journal.note($0, of: number) })
                 self.child = child
                 // The worker was stopped while it was being started.
                 if !isWanted { child.send(SIGKILL) }

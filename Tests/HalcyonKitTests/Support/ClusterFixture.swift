@@ -66,7 +66,7 @@ struct ClusterFixture: Sendable {
         on port: UInt16, _ settings: [String: String] = [:], in folder: TemporaryFolder = TemporaryFolder("gateway")
     ) async throws -> ChildProcess {
         let environment = [
-            "HALCYON_KAFKA_BROKERS": kafka, "HALCYON_REDIS_URL": "redis://\(redis)",
+            "HALCYON_KAFKA_BROKERS": kafka, "HALCYON_REDIS_URL": "redis://\(redis)?timeout=60s",
             "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(port)",
         ].merging(settings) { $1 }
         let process = try await Self.start(

@@ -39,7 +39,7 @@ import Testing
                     brokers: kafka.bootstrapServers, redisPort: redis.port, prefix: topics.prefix,
                     [
                         "HALCYON_LOG_LEVEL": "error", "HALCYON_KAFKA_PROPERTY_client.id": "worker-\(workers.count)",
-                        // On a busy machine, the others may need seconds for their jobs.
+                        // The others have time for jobs before the group reassigns the partitions of the crashed one.
                         "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "20000",
                     ]))
         }
@@ -69,17 +69,14 @@ import Testing
         workers[0].send(SIGKILL)
         await workers[0].exit()
         try await start()
-        // The others continue, and have ended all of their jobs before the group reassigns the partitions of the
-        // crashed one.
+        // The others continue. The partitions of the crashed one follow.
         for round in ["b", "c"] {
             try await submit(round)
             try await until("the jobs of the other workers end") {
                 Set(ended(round)).isSuperset(of: others.map { "\(round)\($0)" })
             }
-            #expect(ended(round).count == others.count)
         }
-        #expect(try await registry.entries().count == 3, "the crashed worker is still registered, the new one is not")
-        try await until("all jobs end") { ended("b").count == 6 && ended("c").count == 6 }
+        try await until("all jobs end") { Set(ended("b")).count == 6 && Set(ended("c")).count == 6 }
         await producer.close()
         await events.close()
         for worker in workers.dropFirst() { await worker.stop(grace: .seconds(60)) }

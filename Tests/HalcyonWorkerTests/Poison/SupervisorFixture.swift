@@ -25,7 +25,7 @@ final class SupervisorFixture: Sendable {
         options.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HALCYON_") }.merging([
             "HALCYON_KAFKA_BROKERS": cluster.broker.bootstrapServers,
             "HALCYON_KAFKA_PREFIX": cluster.topics.prefix, "HALCYON_KAFKA_GROUP": cluster.topics.prefix,
-            "HALCYON_REDIS_URL": "redis://127.0.0.1:\(cluster.redis.port)", "HALCYON_SOURCES_ALLOW": "127.0.0.0/8",
+            "HALCYON_REDIS_URL": cluster.redis.url, "HALCYON_SOURCES_ALLOW": "127.0.0.0/8",
             "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "6000", "HALCYON_LEASES_DURATION": "2s",
             "HALCYON_WORKER_CONCURRENCY": "2", "SWIFT_BACKTRACE": "enable=no",
             // A static member: the group does not wait for the session of the crashed process to end.

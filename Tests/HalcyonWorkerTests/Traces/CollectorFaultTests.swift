@@ -20,6 +20,7 @@ import Testing
         var options = TraceOptions(endpoint: endpoint)
         options.limits.interval = .milliseconds(20)
         options.limits.queue = 64
+        options.timeout = .seconds(600)
         let tracing = Tracing(options, log: .silent, metrics: metrics)
         try await WorkerFixture.with { cluster in
             try await cluster.withWorker(metrics: metrics, tracer: tracing.tracer) {

@@ -8,7 +8,10 @@ import TestSupport
 struct TracingFixture {
     let cluster: WorkerFixture
     let collector: TraceCollector
-    let metrics: Metrics
+    /// The metrics of each worker.
+    let workerMetrics: [Metrics]
+    /// The metrics of the export and the first worker.
+    var metrics: Metrics { workerMetrics[0] }
 
     /// Runs `body` beside one worker, or beside several that share one exporter.
     /// - Returns: All spans, once the workers have been drained.
@@ -17,20 +20,20 @@ struct TracingFixture {
         _ change: (inout WorkerOptions) -> Void = { _ in }, _ body: (TracingFixture) async throws -> Void
     ) async throws -> Spans {
         try await WorkerFixture.with(partitions: 2 * workers, topics: topics) { cluster in
-            let metrics = Metrics()
+            let metrics = (0..<workers).map { _ in Metrics() }
             var options = TraceOptions(endpoint: collector.endpoint)
             options.ratio = ratio
             options.headers["Authorization"] = "Bearer secret"
             options.limits.interval = .milliseconds(50)
-            let tracing = Tracing(options, log: .silent, metrics: metrics)
+            let tracing = Tracing(options, log: .silent, metrics: metrics[0])
             do {
-                let fixture = TracingFixture(cluster: cluster, collector: collector, metrics: metrics)
+                let fixture = TracingFixture(cluster: cluster, collector: collector, workerMetrics: metrics)
                 if workers == 1 {
-                    try await cluster.withWorker(metrics: metrics, tracer: tracing.tracer, change) {
+                    try await cluster.withWorker(metrics: metrics[0], tracer: tracing.tracer, change) {
                         try await body(fixture)
                     }
                 } else {
-                    try await cluster.withWorkers(workers, tracer: tracing.tracer, change) { _ in
+                    try await cluster.withWorkers(workers, metrics: metrics, tracer: tracing.tracer, change) { _ in
                         try await body(fixture)
                     }
                 }
