@@ -62,6 +62,56 @@ import Vips
         #expect(try Pixels(images[0].body)[15, 15].prefix(3) == [255, 0, 0])
     }
 
+    /// Its height is not that of the frames in the file.
+    @Test func enlargedFrameIsStill() async throws {
+        var variant = filling(240, 160, as: .webp)
+        variant.output.frames = 1
+        let image = try await render(try await Self.animation(as: .webp), variant)
+        let (frames, height) = try await onRenderThread { () -> (Int, Int) in
+            let strip = try Self.strip(image.body)
+            return (strip.frames, strip.pageHeight)
+        }
+        #expect(frames == 1 && height == 160)
+    }
+
+    /// Checkerboards with squares of 8 and of 12 pixels, as GIFs without a duration.
+    static func boards() async throws -> [[UInt8]] {
+        try await onRenderThread {
+            try [8, 12].map { (side: Int) -> [UInt8] in
+                let pixels = (0..<64 * 48).flatMap { (pixel: Int) -> [UInt8] in
+                    let isDark = (pixel % 64 / side + pixel / 64 / side) % 2 == 0
+                    return [UInt8](repeating: isDark ? 40 : 220, count: 3)
+                }
+                return try Image(pixels: pixels, width: 64, height: 48, bands: 3).encoded(as: .gif)
+            }
+        }
+    }
+
+    @Test func reportsTheFramesOfTheFile() async throws {
+        let boards = try await Self.boards()
+        let source = AnimatedGIF.joining([boards[0], boards[0], boards[1], boards[1]])
+        let webp = EncodingSearchTests.natural(.webp) { _ in }
+        let image = try await render(source, webp)
+        let delays = try await onRenderThread { try Self.strip(image.body).frameDelays }
+        #expect(delays.count == 2 && delays.first == delays.last)
+        #expect(image.frames == 2)
+        #expect(try await render(AnimatedGIF.repeating(boards[0], frames: 3), webp).frames == nil)
+    }
+
+    @Test func comparesRepeatedFramesWithThoseOfTheFile() async throws {
+        let boards = try await Self.boards()
+        let source = AnimatedGIF.joining([boards[0], boards[0], boards[1], boards[1]])
+        var sizes: [Int] = []
+        for format in [ImageFormat.webp, .gif] {
+            let image = try await render(source, EncodingSearchTests.natural(format) { $0.similarity = 0.9 })
+            #expect(image.encoding?.similarity ?? 0 >= 0.9, "\(format)")
+            sizes.append(image.body.count)
+        }
+        let best = try await render(
+            source, EncodingSearchTests.natural(nil) { ($0.choosesFormat, $0.similarity) = (true, 0.9) })
+        #expect(best.body.count == sizes.min())
+    }
+
     @Test func enforcesLimitsOnFramesAndPixels() async throws {
         let source = try await Self.animation(as: .gif, of: 12, width: 40, height: 40)
         func code(_ limits: ImageLimits, _ variant: Variant) async -> JobErrorCode? {

@@ -66,6 +66,28 @@ import Vips
         }
     }
 
+    /// Detections are positions in the source, and crops in pixels those in the picture after `before`.
+    @Test func detectionsRespectCropsInPixels() async throws {
+        let source = try await Self.patched(PixelSize(width: 1200, height: 400), at: 1090, 150)
+        func right(_ gravity: Gravity) -> Variant {
+            var variant = Self.square(gravity, crop: CropRect(x: 300, y: 0, width: 300, height: 200, unit: .pixels))
+            variant.before = [.resize(PixelSize(width: 600, height: 200), .none)]
+            return variant
+        }
+        let variants = [right(.detected(DetectedGravity(.faces, fallback: .center))), right(.center)]
+        let command = DetectorTests.command("boxes", DetectorTests.boxes([DetectorTests.place]))
+        try await DetectorTests.with(command) { fixture in
+            let images = try await fixture.render(source, variants)
+            #expect(try Self.patchFraction(images[0].body) > 0.035)
+            #expect(try Self.patchFraction(images[1].body) < 0.01)
+        }
+        // Without a detector, the fallback applies.
+        try await RenderFixture.with { fixture in
+            let images = try await fixture.service.render(source, variants).images
+            #expect(images[0].sha256 == images[1].sha256)
+        }
+    }
+
     @Test func centersTheFocalPointAsFarAsPossible() async throws {
         let size = PixelSize(width: 1200, height: 400)
         let pattern = TestPattern(size: size, part: PixelRect(size))

@@ -43,6 +43,28 @@ import Vips
         #expect(abs(pixel[0] - 200) > 5, "the samples are in the color space of the profile")
     }
 
+    @Test func analysesDoNotDependOnTheProfile() async throws {
+        let source = try await Self.source()
+        var variant = filling(40, 60, as: .png)
+        variant.findings = [.dominantColor, .palette, .blurhash, .thumbhash, .phash]
+        let plain = try await render(source, variant)
+        variant.output.keepProfile = true
+        let kept = try await render(source, variant)
+        #expect(plain.dominantColor != nil && kept.dominantColor == plain.dominantColor)
+        #expect(kept.palette == plain.palette && kept.phash == plain.phash)
+        #expect(kept.blurhash == plain.blurhash && kept.thumbhash == plain.thumbhash)
+    }
+
+    @Test func linearLightDistinguishesOutputsByTheirProfile() async throws {
+        let source = try await Self.source()
+        var (plain, kept) = (filling(20, 30, as: .png), filling(20, 30, as: .png))
+        (plain.linearLight, kept.linearLight, kept.output.keepProfile) = (true, true, true)
+        let alone = [try await render(source, plain).sha256, try await render(source, kept).sha256]
+        #expect(alone[0] != alone[1])
+        #expect(try await render(source, [plain, kept]).images.map(\.sha256) == alone)
+        #expect(try await render(source, [kept, plain]).images.map(\.sha256) == [alone[1], alone[0]])
+    }
+
     @Test func convertsCMYKEvenIfTheProfileIsRequested() async throws {
         let source = try await OutputTests.plain([200, 100, 50], in: "cmyk", as: .jpeg)
         var variant = filling(40, 60, as: .png)

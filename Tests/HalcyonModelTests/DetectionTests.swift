@@ -66,6 +66,14 @@ import Testing
         #expect(try fitted.resolved([Self.box(0.1, 0.1)], of: Self.wide).gravity == .attention)
     }
 
+    /// Without a detector, the size is unknown.
+    @Test func fallbackDoesNotDependOnTheSize() throws {
+        let crop = CropRect(x: 200, y: 50, width: 100, height: 100, unit: .pixels)
+        let sizing = Self.sizing(9, 9, DetectedGravity(.faces, fallback: .center), crop: crop)
+        let resolved = try sizing.resolved([], of: PixelSize(width: 1, height: 1))
+        #expect(resolved.gravity == .center && resolved.cropRect == crop)
+    }
+
     @Test func considersTheCropOnly() throws {
         let right = CropRect(x: 0.5, y: 0, width: 0.5, height: 1)
         // The larger face is outside of the crop, and the other is in the right quarter of the source.

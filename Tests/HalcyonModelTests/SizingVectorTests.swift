@@ -79,6 +79,17 @@ import Testing
         #expect(plan.outputSize.numbers == [56, 32])
     }
 
+    /// Neither side of a display with the aspect ratio of the source changes, although quotients are rounded.
+    @Test func displaysOfTheSameAspectRatioAreKept() throws {
+        let filled = Display(width: 46.5, height: 32.55, scaleOptions: .fillLeavesExcess)
+        let wide = try Sizing(goal: .display(filled)).plan(for: PixelSize(width: 1000, height: 700))
+        #expect(wide.outputSize.numbers == [47, 33])
+        let fitted = Display(
+            width: 1057.424356223176, height: 998.5, contentMode: .scaleAspectFit, scaleOptions: .fitCropsExcess)
+        let high = try Sizing(goal: .display(fitted)).plan(for: PixelSize(width: 1974, height: 1864))
+        #expect(high.outputSize.numbers == [1057, 999])
+    }
+
     @Test func plansStayWithinSourceAndCanvas() throws {
         var numbers = SeededNumbers(seed: 2)
         for _ in 0..<20_000 {

@@ -42,14 +42,14 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     /// - Throws: `tooManyPixels` if a limit is exceeded.
     func admit(_ source: SourceImage, _ load: LoadPlan) throws(JobError) {
         let size = source.rawSize
-        guard load.frames <= min(frames, source.countableFrames) else {
+        guard load.frames <= min(frames, source.format.countableFrames) else {
             let count =
-                source.frames > source.countableFrames
-                ? "more than \(source.countableFrames)" : String(source.frames)
+                source.frames > source.format.countableFrames
+                ? "more than \(source.format.countableFrames)" : String(source.frames)
             throw JobError(
                 .tooManyPixels,
                 """
-                the source has \(count) frames; at most \(min(frames, source.countableFrames)) are allowed. \
+                the source has \(count) frames; at most \(min(frames, source.format.countableFrames)) are allowed. \
                 Limit them with the job's "frames"
                 """)
         }
@@ -103,13 +103,11 @@ public struct ImageLimits: Sendable, Hashable, Codable {
     }
 }
 
-extension SourceImage {
+extension ImageFormat {
     /// The maximum number of frames that the decoder can count. libnsgif stops one past its NSGIF_FRAME_COUNT_MAX of
     /// 4096, regardless of how many follow.
-    fileprivate var countableFrames: Int { format == .gif ? 4096 : 65_535 }
-}
+    var countableFrames: Int { self == .gif ? 4096 : 65_535 }
 
-extension ImageFormat {
     /// The maximum side length supported by the encoder of the format.
     var greatestSide: Int {
         switch self {

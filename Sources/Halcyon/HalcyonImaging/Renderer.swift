@@ -149,8 +149,9 @@ public struct Renderer: Sendable {
                 body: try picture.inColour().pixels(), format: .jpeg, size: picture.size, sha256: "",
                 sourceSize: source.size)
         }
+        let isInSRGB = variant.output.profile == nil && !variant.output.keepProfile
         let findings = try progress.step(\.process, .internal) { cancellation in
-            try ImageAnalysis(variant.findings, of: picture.inSRGB(keepingProfile: variant.output.profile == nil))
+            try ImageAnalysis(variant.findings, of: picture.inSRGB(keepingProfile: isInSRGB))
         }
         if variant.info != nil { return facts(variant, of: source, findings, faces) }
         let encoded = try progress.step(\.encode, .internal) { cancellation in
@@ -164,7 +165,7 @@ public struct Renderer: Sendable {
         }
         return RenderedImage(
             body: encoded.body, format: encoded.format, size: encoded.size,
-            frames: output.frames > 1 ? output.frames : nil, sha256: SHA256.hash(encoded.body).description,
+            frames: encoded.frames(of: output.frames), sha256: SHA256.hash(encoded.body).description,
             blurhash: findings.blurhash, dominantColor: findings.dominantColor, trim: content,
             palette: findings.palette, thumbhash: findings.thumbhash, phash: findings.phash,
             faces: variant.findings.contains(.faces) ? visible.map { DetectedFace.visible($0, in: encoded.size) } : nil,
@@ -247,7 +248,7 @@ public struct RenderedImage: Sendable, Codable {
     public var format: ImageFormat
     /// The size in pixels. For an animation, the size of one frame.
     public var size: PixelSize
-    /// The number of frames of an animation. Nil for a still image.
+    /// The number of frames of the animation in the file, in which encoders join equal frames. Nil for a still image.
     public var frames: Int?
     /// The SHA-256 of ``body`` in lowercase hexadecimal.
     public var sha256: String

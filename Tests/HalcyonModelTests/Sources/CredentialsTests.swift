@@ -18,6 +18,21 @@ import Testing
         if let source = try? Source(text) { #expect(source.shownText == shown) }
     }
 
+    /// A slash, a question mark or a number sign ends the authority. The text before it looks like a host and a port.
+    @Test(arguments: [
+        "https://bob:s3cr/et@e.org/a", "https://bob:s3cr?et@e.org/a", "https://bob:1:s3cr#et@e.org/a",
+        "https://bob+s3cr/et@e.org/a", "https://[bob:s3cr]/et@e.org/a", "https://[::1]s3cr/et@e.org/a",
+        "https://bob:65536:s3cr@e.org:s3cr/a", "s3://bob:s3cr@bucket/a",
+    ])
+    func areNotQuotedInErrors(text: String) {
+        do throws(JobError) {
+            _ = try Source(text)
+            Issue.record("the URL is valid")
+        } catch {
+            #expect(error.code == .invalidJob && !error.message.contains("s3cr"))
+        }
+    }
+
     @Test func arePercentDecoded() throws {
         let found = try #require(try WebURL("https://u%3a:p%40%2F:q@e.org/").userAndPassword)
         #expect(found.user == Array("u:".utf8) && found.password == Array("p@/:q".utf8))

@@ -41,7 +41,11 @@ import Testing
             try CustomSource(name: "gallery", reference: "7") { name, reference throws(JobError) in
                 "\(name) \(reference)"
             })
-        for source in [try Source("file:///a%20b"), try Source("s3://bucket/a%20b"), video, custom] {
+        let url = try WebURL("https://example.org/a?x=1")
+        let rule = try #require(SourceIdentityRule("example.org?x"))
+        let webs = try [url, url.named("a"), url.identified(by: [rule])].map { Source.web($0) }
+        #expect(Set(webs.map(\.cacheKey)).count == 3)
+        for source in try webs + [Source("file:///a%20b"), Source("s3://bucket/a%20b"), video, custom] {
             let decoded = try JSONDecoder().decode(Source.self, from: JSONEncoder().encode(source))
             #expect(decoded == source && decoded.cacheKey == source.cacheKey)
         }

@@ -80,12 +80,15 @@ struct Similarity {
     private static let (k1, k2) = ((0.01 * 255) * (0.01 * 255), (0.03 * 255) * (0.03 * 255))
     private static let grounds = [CSSColor.white, .black]
     private let factor: Int
+    /// The durations of the frames of the reference in milliseconds.
+    private let durations: [Int]
     private var references: [Reference] = []
 
     /// - Parameter image: The reference. For an animation, the strip of its frames.
     init(to image: Image, _ cancellation: Cancellation?) throws(VipsError) {
         let side = min(image.width, image.pageHeight)
         factor = max(1, Int((Double(side) / 256).rounded()))
+        durations = image.frameDurations
         for ground in Self.grounds.prefix(image.hasAlpha ? 2 : 1) {
             let luma = try image.luma(over: ground, averaging: factor).inMemory(cancellation)
             let mean = try luma.windowed().inMemory(cancellation)
@@ -94,11 +97,13 @@ struct Similarity {
         }
     }
 
-    /// Returns the similarity of a file: 1 for equal luma, less for anything else.
+    /// Returns the similarity of a file: 1 for equal luma, less for anything else. The frames of an animation are
+    /// compared with those that are shown at the same time.
     func similarity(ofFile file: [UInt8], _ cancellation: Cancellation?) throws -> Double {
         let encoded = try EncodedImage(file)
         let options: Operation.Arguments = [.webp, .gif].contains(encoded.format) ? ["n": -1] : [:]
-        return try similarity(of: encoded.open(options).inMemory(cancellation), cancellation)
+        let image = try encoded.open(options).inMemory(cancellation)
+        return try similarity(of: image.withFrames(lasting: durations), cancellation)
     }
 
     /// Returns the similarity of an image of the same size.
@@ -121,6 +126,34 @@ struct Similarity {
 }
 
 extension Image {
+    /// The time in milliseconds for which each loaded frame is shown. As in browsers and libvips, frames of up to 10 ms
+    /// are shown for 100 ms.
+    fileprivate var frameDurations: [Int] {
+        let delays = frameDelays
+        return (0..<frames).map { index in index < delays.count && delays[index] > 10 ? delays[index] : 100 }
+    }
+
+    /// Returns an animation with a frame for each of these durations: the frame that is shown in the middle of it.
+    /// Encoders join frames that are equal, or almost equal, to one that is shown for longer.
+    fileprivate func withFrames(lasting durations: [Int]) throws(VipsError) -> Image {
+        guard frames != durations.count else { return self }
+        let own = frameDurations
+        // The totals differ by rounding.
+        let scale = Double(own.reduce(0, +)) / Double(durations.reduce(0, +))
+        var repeated: [Image] = []
+        var (index, end, start) = (0, own[0], 0)
+        for duration in durations {
+            let middle = (Double(start) + Double(duration) / 2) * scale
+            while middle >= Double(end), index + 1 < own.count {
+                index += 1
+                end += own[index]
+            }
+            repeated.append(try page(index))
+            start += duration
+        }
+        return try .strip(repeated)
+    }
+
     /// The luma over an opaque color in double precision, averaged over squares. Incomplete squares at the right and at
     /// the bottom are dropped.
     fileprivate func luma(over ground: CSSColor, averaging factor: Int) throws(VipsError) -> Image {

@@ -88,6 +88,15 @@ public struct Extensions: Sendable {
         return try self.processor(rule).size(of: size, parameters: rule.parameters)
     }
 
+    /// Returns the size of an image after several processors.
+    ///
+    /// - Throws: ``JobError`` `invalid_job` if a name is unknown.
+    func size(of size: PixelSize, after processors: [Processor]) throws(JobError) -> PixelSize {
+        var size = size
+        for processor in processors { size = try self.size(of: size, after: processor) }
+        return size
+    }
+
     /// Runs a registered processor and validates its result.
     func process(_ image: Image, by rule: CustomExtension) throws -> Image {
         let processor = try processor(rule)

@@ -29,9 +29,7 @@ struct OutputPlan {
         let variant = variant.analyzed
         self.variant = variant
         sourceSize = source.size
-        var inputSize = source.size
-        for processor in variant.before { inputSize = try extensions.size(of: inputSize, after: processor) }
-        self.inputSize = inputSize
+        inputSize = try extensions.size(of: source.size, after: variant.before)
         orientation = variant.before.isEmpty ? source.orientation : .upright
         geometry = try variant.sizing.plan(for: inputSize, custom: extensions.plan)
         let isTransparent =

@@ -173,6 +173,7 @@ public struct RenderService: Sendable {
         let kinds = Set(places.flatMap { order.variants[$0].detections })
         let needy = places.first { order.variants[$0].requiresFaces }
         var found: [DetectionKind: [DetectedBox]] = [:]
+        // Without a detector nothing is found, and the size is not used.
         var size = PixelSize(width: 1, height: 1)
         if let detector {
             let picture: DetectorPicture
@@ -192,10 +193,11 @@ public struct RenderService: Sendable {
         }
         order.faces[page] = found[.faces]
         for index in places {
-            let sizing = order.variants[index].sizing
-            guard case .detected(let wanted) = sizing.gravity else { continue }
+            let variant = order.variants[index]
+            guard case .detected(let wanted) = variant.sizing.gravity else { continue }
             do throws(JobError) {
-                order.variants[index].sizing = try sizing.resolved(found[wanted.kind] ?? [], of: size)
+                let input = try renderer.extensions.size(of: size, after: variant.before)
+                order.variants[index].sizing = try variant.sizing.resolved(found[wanted.kind] ?? [], of: input)
             } catch {
                 throw error.forVariant(index)
             }

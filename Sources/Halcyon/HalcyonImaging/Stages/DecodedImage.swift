@@ -20,6 +20,8 @@ final class DecodedImage {
         let target: PixelSize
         let quality: InterpolationQuality
         let linearLight: Bool
+        /// True if linear light retains the color space of the source. Without it, colors are converted later.
+        let keepsProfile: Bool
     }
 
     private let isInMemory: Bool
@@ -52,8 +54,7 @@ final class DecodedImage {
         let y = Double(source.storedSize.height) / Double(source.rawSize.height)
         whole = image
         for index in 0..<image.frames {
-            let frame = image.frames > 1 ? try image.page(index) : image
-            frames.append(Level(image: frame, across: across * x, down: down * y))
+            frames.append(Level(image: try image.page(index), across: across * x, down: down * y))
         }
     }
 
@@ -113,12 +114,12 @@ final class DecodedImage {
         let variant = output.variant
         let key = SizedPart(
             frame: index, part: part, target: target, quality: variant.interpolationQuality,
-            linearLight: variant.linearLight)
+            linearLight: variant.linearLight, keepsProfile: variant.linearLight && variant.output.keepProfile)
         if let last, last.key == key { return last.image }
         let level = frames[index]
         let image = try level.image.resized(
             part, at: level, to: target, key.quality,
-            linearLight: variant.linearLight, keepingProfile: variant.output.keepProfile
+            linearLight: key.linearLight, keepingProfile: key.keepsProfile
         ).inMemory(cancellation)
         if isInMemory, frames.count == 1 { last = (key, image) }
         return image

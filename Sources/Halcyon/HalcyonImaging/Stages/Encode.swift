@@ -148,6 +148,16 @@ struct EncodedOutput {
     let size: PixelSize
     /// The outcome of the search; nil without one.
     var choice: EncodingChoice?
+
+    /// Returns the number of frames in the file; nil for a still image. Encoders join frames that are equal, or almost
+    /// equal, to one that is shown for longer.
+    /// - Parameter planned: The number of frames that were encoded.
+    func frames(of planned: Int) -> Int? {
+        guard planned > 1 else { return nil }
+        // The frames of a format that may not be read here, or whose decoder stops counting, are those of the plan.
+        guard planned <= format.countableFrames, let file = try? EncodedImage(body).open() else { return planned }
+        return file.pages > 1 ? file.pages : nil
+    }
 }
 
 /// The encoding of one output: a single one, or the search for its quality, its format and its number of bytes.

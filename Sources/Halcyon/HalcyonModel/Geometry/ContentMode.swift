@@ -199,13 +199,14 @@ extension Sizing {
     /// confidence. They are centered in it, as far as the edges of the picture allow.
     /// - Parameters:
     ///   - boxes: The detections of the kind of ``gravity``, in fractions of the upright source.
-    ///   - source: The size of the upright source.
-    /// - Throws: ``JobError`` `invalid_job` if the crop lies outside the source.
+    ///   - source: The size of the upright source after the processors before sizing, which retain positions. It is not
+    ///     used if there are no detections.
+    /// - Throws: ``JobError`` `invalid_job` if there are detections and the crop lies outside the source.
     public func resolved(_ boxes: [DetectedBox], of source: PixelSize) throws(JobError) -> Sizing {
         guard case .detected(let wanted) = gravity else { return self }
         var sizing = self
         sizing.gravity = wanted.fallback
-        guard isCutByGravity else { return sizing }
+        guard isCutByGravity, !boxes.isEmpty else { return sizing }
         let crop = try crop(of: source)
         let part = SizingPlan(
             sourceRect: crop, outputSize: crop.size, destRect: PixelRect(crop.size))

@@ -220,9 +220,10 @@ extension PixelSize {
 func scaledSides(
     _ sides: (width: Double, height: Double), into box: (width: Double, height: Double), covering: Bool = false
 ) -> (width: Double, height: Double) {
-    let height = sides.height * box.width / sides.width
-    if (height <= box.height) != covering { return (box.width, height) }
-    return (sides.width * box.height / sides.height, box.height)
+    let (width, height) = (sides.width * box.height / sides.height, sides.height * box.width / sides.width)
+    // Of the same aspect ratio, although a quotient may be rounded.
+    if width == box.width || height == box.height { return box }
+    return (height < box.height) != covering ? (box.width, height) : (width, box.height)
 }
 
 /// A size in whole pixels, at least 1×1.

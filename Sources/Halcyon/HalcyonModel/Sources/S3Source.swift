@@ -51,9 +51,8 @@ public struct S3Source: StringRepresentableSource {
             // A bucket name must not look like an IPv4 address.
             parts.count != 4 || !parts.joined().allSatisfy({ (0x30...0x39).contains($0) })
         else {
-            throw .invalidURL(
-                "\(String(decoding: bytes, as: UTF8.self)) is not a valid bucket name; "
-                    + "expected 3 to 63 of a to z, 0 to 9, dots and hyphens")
+            // The text may be a user and password, which are not supported.
+            throw .invalidURL("invalid bucket name; expected 3 to 63 of a to z, 0 to 9, dots and hyphens")
         }
         return String(decoding: bytes, as: UTF8.self)
     }

@@ -92,7 +92,7 @@ public struct SourceRequest: Hashable, Sendable {
     }
 }
 
-/// A source that is fully described by its text, such as a URL.
+/// A source that is described by its text, such as a URL.
 public protocol StringRepresentableSource: Hashable, Codable, Sendable {
     /// The text as given in the job.
     var text: String { get }

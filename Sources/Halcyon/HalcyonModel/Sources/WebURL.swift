@@ -92,9 +92,32 @@ extension WebURL {
     public static func == (left: WebURL, right: WebURL) -> Bool {
         left.text.utf8.elementsEqual(right.text.utf8) && left.cacheKey.utf8.elementsEqual(right.cacheKey.utf8)
     }
+
+    private enum CodingKeys: String, CodingKey {
+        case text, cacheKeyName, identity
+    }
+
+    /// Decodes and validates the text, and decodes the identity in cache keys.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        try self.init(values.decode(String.self, forKey: .text))
+        cacheKeyName = try values.decodeIfPresent(String.self, forKey: .cacheKeyName)
+        identity = try values.decodeIfPresent(String.self, forKey: .identity)
+    }
+
+    /// Encodes the text and the identity in cache keys.
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(text, forKey: .text)
+        try values.encodeIfPresent(cacheKeyName, forKey: .cacheKeyName)
+        try values.encodeIfPresent(identity, forKey: .identity)
+    }
 }
 
 /// The authority of a URL: user, host and port (RFC 3986, section 3.2).
+///
+/// Error messages do not quote it. A password that contains a slash ends the authority, and its beginning is then
+/// parsed as a host or port.
 private struct Authority {
     /// The user and password with the trailing @; empty if the URL has no user.
     let user: String
@@ -102,6 +125,8 @@ private struct Authority {
     let isIPv6: Bool
     /// The port; nil for the scheme's default port.
     let port: UInt16?
+
+    private static let escapes = "/, ? and # in a user or password as %2F, %3F and %23"
 
     init(_ bytes: ArraySlice<UInt8>, defaultPort: UInt16) throws(JobError) {
         var hostAndPort = bytes
@@ -121,7 +146,7 @@ private struct Authority {
             guard !address.isEmpty,
                 address.allSatisfy({ isHexadecimal($0) || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
             else {
-                throw .invalidURL("[\(string(address))] is not an IPv6 address")
+                throw .invalidURL("the host in brackets is not an IPv6 address")
             }
             host = lowercased(address)
             hostEnd = bracket + 1
@@ -131,7 +156,7 @@ private struct Authority {
             guard !name.isEmpty else { throw .invalidURL("the URL has no host") }
             // Escapes are rejected: an encoded name could bypass the lists of allowed and denied hosts.
             guard name.allSatisfy(PercentEncoding.isUnreserved) else {
-                throw .invalidURL("\(string(name)) is not a valid host; write international names as xn--…")
+                throw .invalidURL("invalid host; write international names as xn--…, and \(Self.escapes)")
             }
             host = lowercased(name)
         }
@@ -144,7 +169,7 @@ private struct Authority {
     private static func port(_ bytes: ArraySlice<UInt8>) throws(JobError) -> UInt16? {
         let digits = bytes.dropFirst()
         guard bytes.first == UInt8(ascii: ":") || bytes.isEmpty, digits.allSatisfy(isDigit) else {
-            throw .invalidURL("\(string(bytes)) is not a valid port")
+            throw .invalidURL("the port is not a number; write \(escapes)")
         }
         if digits.isEmpty { return nil }
         guard let port = UInt16(string(digits)) else { throw .invalidURL("the port is above 65535") }
