@@ -4,11 +4,15 @@ import Hashing
 import JSON
 
 /// What the store knows about a result beside its file.
+///
+/// S3 limits records to 2 KB. Therefore tags and faces are short texts, and facts about the source are not included, of
+/// which the file consists.
 struct ResultRecord: Hashable, Sendable {
     /// The key of the result. Another key shows that the object is not ours or was copied.
     var key: ResultKey
     /// The tenant of the job that made the result; nil for none.
     var tenant: String?
+    /// The metadata without ``ResultMetadata/info``.
     var metadata: ResultMetadata
     /// The expiry and the time of storing in milliseconds since 1970, and the name of the TTL policy that determined
     /// the expiry: those of the result in Redis.
@@ -33,18 +37,20 @@ struct ResultRecord: Hashable, Sendable {
     /// The record as JSON.
     var json: [UInt8] {
         var writer = JSONWriter(capacity: 512)
+        var metadata = metadata
+        metadata.faces = nil
         writer.object { writer in
             writer.member("v", Self.version)
             writer.member("key", key.description)
             writer.member("tenant", tenant)
             writer.member("metadata", metadata)
+            writer.member("faces", self.metadata.faces.map(Self.text(of:)))
             writer.member("expiresAt", expiresAt)
             writer.member("storedAt", storedAt)
             writer.member("rule", rule)
             writer.member("fence", fence)
             writer.member("since", since)
             writer.member("named", isNamed ? true : nil)
-            // One text, because S3 limits records to 2 KB, and a job may have 32 tags.
             writer.member("scopes", scopes.map(\.compact).joined())
         }
         return writer.bytes
@@ -67,6 +73,7 @@ struct ResultRecord: Hashable, Sendable {
         self.key = key
         tenant = try value.member("tenant")?.string()
         metadata = try ResultMetadata(json: try required("metadata").bytes)
+        if let faces = try value.member("faces")?.string() { metadata.faces = try Self.faces(faces) }
         expiresAt = try required("expiresAt").integer()
         storedAt = try required("storedAt").integer()
         rule = try required("rule").string()
@@ -91,10 +98,36 @@ struct ResultRecord: Hashable, Sendable {
     init(_ result: StoredResult, scopes: [PurgeScope], isNamed: Bool = false) {
         (key, tenant) = (result.key, result.tenant)
         metadata = result.metadata
+        metadata.info = nil
         (expiresAt, storedAt, rule) = (result.expiresAt, result.storedAt, result.rule)
         (fence, since) = (result.fence, result.since)
         self.isNamed = isNamed
         self.scopes = scopes
+    }
+
+    /// Returns faces as a text: for each the position, the size and the confidence.
+    private static func text(of faces: [DetectedFace]) -> String {
+        let texts = faces.map { face -> String in
+            let place = face.place
+            return "\(place.x) \(place.y) \(place.width) \(place.height) \(face.confidence)"
+        }
+        return texts.joined(separator: ",")
+    }
+
+    /// Parses the text of faces.
+    /// - Throws: ``JSONError`` for another text.
+    private static func faces(_ text: String) throws(JSONError) -> [DetectedFace] {
+        var faces: [DetectedFace] = []
+        for face in text.split(separator: ",") {
+            let parts = face.split(separator: " ")
+            let sides = parts.prefix(4).compactMap { Int($0) }
+            guard parts.count == 5, sides.count == 4, let confidence = Double(parts[4]) else {
+                throw JSONError(.invalid, "is not a list of faces", path: "faces")
+            }
+            let place = PixelRect(x: sides[0], y: sides[1], width: sides[2], height: sides[3])
+            faces.append(DetectedFace(place, confidence: confidence))
+        }
+        return faces
     }
 
     /// True if the file is the one that was stored: its length and its SHA-256 are those of the metadata.

@@ -20,10 +20,11 @@ public struct StoredResult: Hashable, Sendable {
     public var fence: Int64
     /// The fencing token of the oldest input.
     public var since: Int64
-    /// The source from which it was made, which may be part of the name of its file (``FileNameTemplate``); nil if it is
-    /// unknown.
+    /// The source from which it was made, which may be part of the name of its file (``FileNameTemplate``); nil if it
+    /// is unknown.
     public var source: Source?
-    /// The ``TagDigest`` of each tag of the job that made the result; empty for a result that was not read from a store.
+    /// The ``TagDigest`` of each tag of the job that made the result; empty for a result that was not read from a
+    /// store.
     public internal(set) var tagDigests: [String] = []
 
     /// Creates a result from all values.
@@ -48,6 +49,7 @@ public struct StoredResult: Hashable, Sendable {
             key: record.key, tenant: record.tenant, body: body, metadata: record.metadata,
             expiresAt: record.expiresAt, storedAt: record.storedAt, rule: record.rule, fence: record.fence,
             since: record.since)
+        if metadata.format == .json { metadata.info = body }
         tagDigests = record.tagDigests
     }
 }
