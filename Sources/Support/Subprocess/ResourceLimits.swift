@@ -2,21 +2,17 @@ import CLinux
 import Glibc
 
 /// The resources that this process may use: the limits of its control group (cgroups(7), either version), which include
-/// a container's limits, and the processors to which it is bound (sched_setaffinity(2)). Without limits, the resources
-/// of the machine.
+/// those of a container or a systemd unit, and the processors to which it is bound (sched_setaffinity(2)). Without
+/// limits, the resources of the machine.
 public enum ResourceLimits {
     /// The memory limit in bytes.
     public static var memory: Int {
-        let limits = ["memory.max", "memory/memory.limit_in_bytes"].compactMap { Int(line(of: $0)) }
-        return min(limits.min() ?? .max, sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE)))
+        min(ControlGroup.current.memory ?? .max, sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE)))
     }
 
     /// The number of processors that can be kept busy, at least 1. A fraction counts as one.
     public static var processors: Int {
-        let quota =
-            quota(line(of: "cpu.max"))
-            ?? quota("\(line(of: "cpu/cpu.cfs_quota_us")) \(line(of: "cpu/cpu.cfs_period_us"))")
-        return max(1, min(Int(clinux_bound_processors()), quota ?? .max))
+        max(1, min(Int(clinux_bound_processors()), ControlGroup.current.processors ?? .max))
     }
 
     /// Parses `QUOTA PERIOD`, the processor time per period in microseconds; nil for no limit, which is `max` in
@@ -27,8 +23,58 @@ public enum ResourceLimits {
         return Int((time / period).rounded(.up))
     }
 
-    private static func line(of name: String) -> String {
-        String(systemText(of: "/sys/fs/cgroup/\(name)").prefix { $0 != "\n" })
+    /// The control groups of a process. Its limits are the lowest of its own group and of all groups above it.
+    ///
+    /// Inside a cgroup namespace, such as that of a container, its own group is the root. Where only the root of a
+    /// container is mounted, groups below do not exist and are ignored.
+    struct ControlGroup {
+        /// The folder in which the hierarchies are mounted.
+        let root: String
+        /// The names of the groups, as in /proc/PID/cgroup.
+        let membership: String
+
+        /// The control groups of this process.
+        static var current: ControlGroup {
+            ControlGroup(root: "/sys/fs/cgroup", membership: systemText(of: "/proc/self/cgroup"))
+        }
+
+        /// The memory limit in bytes; nil for no limit.
+        var memory: Int? {
+            let unified = folders(of: "").compactMap { Int(line(of: "\($0)/memory.max")) }
+            let separate = folders(of: "memory").compactMap { Int(line(of: "\($0)/memory.limit_in_bytes")) }
+            return (unified + separate).min()
+        }
+
+        /// The number of processors that the limits keep busy, rounded up; nil for no limit.
+        var processors: Int? {
+            let unified = folders(of: "").compactMap { ResourceLimits.quota(line(of: "\($0)/cpu.max")) }
+            let separate = folders(of: "cpu").compactMap { folder -> Int? in
+                let (time, period) = (line(of: "\(folder)/cpu.cfs_quota_us"), line(of: "\(folder)/cpu.cfs_period_us"))
+                return ResourceLimits.quota("\(time) \(period)")
+            }
+            return (unified + separate).min()
+        }
+
+        /// Returns the folders of the group of a controller and of all groups above it.
+        /// - Parameter controller: The controller of version 1; empty for version 2, which has one hierarchy for all.
+        private func folders(of controller: String) -> [String] {
+            let mount = controller.isEmpty ? root : "\(root)/\(controller)"
+            let groups = membership.split(separator: "\n").map {
+                $0.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            }
+            let group = groups.first { parts in
+                parts.count == 3
+                    && parts[1].split(separator: ",", omittingEmptySubsequences: false).contains { $0 == controller }
+            }
+            let names = group?[2].split(separator: "/") ?? []
+            // The group of a process outside of its cgroup namespace is not visible.
+            if names.contains("..") { return [mount] }
+            return names.reduce(into: [mount]) { folders, name in
+                folders.append("\(folders[folders.count - 1])/\(name)")
+            }
+        }
+
+        private func line(of file: String) -> String { String(systemText(of: file).prefix { $0 != "\n" }) }
     }
 }
 
