@@ -19,9 +19,14 @@ class Gateways(unittest.TestCase):
         container = self.manifests.pods()["gateway"]["containers"][0]
         self.assertEqual(container["ports"], [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9464}])
         self.assertEqual(self.manifests.settings("gateway")["gateway.listen"], "0.0.0.0:8080")
-        probes = {probe: container[probe]["httpGet"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
-        self.assertEqual({probe["port"] for probe in probes.values()}, {"http"})
-        self.assertEqual(probes["readinessProbe"]["path"], "/readyz")
+
+    def test_only_readiness_depends_on_the_port_of_clients(self):
+        container = self.manifests.pods()["gateway"]["containers"][0]
+        probes = {probe: (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])
+                  for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
+        self.assertEqual(probes, {
+            "startupProbe": ("/healthz", "metrics"), "livenessProbe": ("/healthz", "metrics"), "readinessProbe": ("/readyz", "http")})
+        self.assertEqual(self.manifests.settings("gateway")["http.listen"], "0.0.0.0:9464")
 
     def test_shutdown_drains_connections(self):
         spec = self.manifests.one("Deployment", "gateway")["spec"]

@@ -47,6 +47,8 @@ REJECTIONS = {
     "secrets and existingSecret": ({"secrets": {"HALCYON_LOG_LEVEL": "info"}, "existingSecret": "a"}, "secrets and existingSecret cannot be combined"),
     "secrets and existingSecret of gateways": ({"gateway": {"secrets": KEY, "existingSecret": "a"}}, "gateway.secrets and gateway.existingSecret cannot be combined"),
     "gateways without keys": ({"gateway": {"enabled": True}}, "gateways need keys"),
+    "gateways with only a scope": (
+        {"gateway": {"enabled": True, "secrets": {"HALCYON_GATEWAY_SCOPES_shop": "read"}}}, "HALCYON_GATEWAY_URL_KEYS_ID"),
     "Ingress without gateways": ({"gateway": {"ingress": {"enabled": True, "hosts": [{"host": "a"}]}}}, "requires gateway.enabled"),
     "Ingress without hosts": (
         {"gateway": {"enabled": True, "secrets": KEY, "ingress": {"enabled": True}}}, "gateway.ingress.hosts is empty"),
@@ -164,6 +166,8 @@ class Rejections(unittest.TestCase):
         Manifests(values={"gateway": {"enabled": True}, "existingSecret": "yours"})
         Manifests(values={"gateway": {"enabled": True, "envFrom": [{"secretRef": {"name": "yours"}}]}})
         Manifests(values={"gateway": {"enabled": True, "extraEnv": [{"name": "HALCYON_GATEWAY_KEYS_shop", "valueFrom": {}}]}})
+        for name in "HALCYON_GATEWAY_URL_KEYS_1", "HALCYON_GATEWAY_URLS_IMGPROXY_KEYS_a":
+            Manifests(values={"gateway": {"enabled": True, "secrets": {name: "only-an-example-of-a-secret-of-urls"}}})
         Manifests(values={"settings": {"kafka": {"properties": {"sasl.username": "a"}}, "redis": {"url": "redis://user@redis:6379"}}})
         Manifests(
             values={

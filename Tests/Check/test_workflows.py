@@ -52,6 +52,17 @@ class Workflows(unittest.TestCase):
                     if step.get("uses", "").startswith("actions/checkout@"):
                         self.assertIs(step["with"]["persist-credentials"], False, name)
 
+    def test_packages_are_built_without_python(self):
+        """The image of Swift has no Python, and the job installs none."""
+        job = WORKFLOWS["release.yaml"]["jobs"]["packages"]
+        self.assertTrue(job["container"]["image"].startswith("swift:"))
+        text = "\n".join(step.get("run", "") for step in job["steps"])
+        scripts = set(re.findall(r"\bscripts/[\w-]+", text))
+        self.assertTrue(scripts)
+        self.assertNotIn("python", text)
+        for script in scripts:
+            self.assertNotIn("python", (ROOT / script).read_text(encoding="utf-8").split("\n", 1)[0], script)
+
     def test_matrix_has_the_two_supported_swift_releases(self):
         matrix = WORKFLOWS["ci.yaml"]["jobs"]["test"]["strategy"]["matrix"]["swift"]
         tools = re.search(r"swift-tools-version: (\S+)", (ROOT / "Package.swift").read_text(encoding="utf-8"))[1]

@@ -146,12 +146,12 @@
 {{- $keys := or .Values.existingSecret .Values.gateway.existingSecret .Values.envFrom .Values.gateway.envFrom (dig "gateway" "allowAnonymous" false .Values.settings) -}}
 {{- $variables := include "halcyon.variableNames" (dict "root" . "values" .Values.gateway) | fromJsonArray -}}
 {{- range concat (keys .Values.secrets) (keys .Values.gateway.secrets) $variables -}}
-{{- if regexMatch "^HALCYON_GATEWAY_(URLS_[A-Z]+_)?KEYS_" . -}}
+{{- if regexMatch "^HALCYON_GATEWAY_(URL_|URLS_[A-Z]+_)?KEYS_" . -}}
 {{- $keys = true -}}
 {{- end -}}
 {{- end -}}
 {{- if not $keys -}}
-{{- fail "gateways need keys; set gateway.secrets.HALCYON_GATEWAY_KEYS_NAME, gateway.existingSecret or gateway.existingSecrets, or settings.gateway.allowAnonymous: true to give every client full access" -}}
+{{- fail "gateways need keys; set gateway.secrets.HALCYON_GATEWAY_KEYS_NAME (API keys) or HALCYON_GATEWAY_URL_KEYS_ID (signed URLs), gateway.existingSecret or gateway.existingSecrets, or settings.gateway.allowAnonymous: true to give every client full access" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

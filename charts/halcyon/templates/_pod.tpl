@@ -114,17 +114,20 @@ resources: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* The probes of a container. Parameters: port (its name) and values (of the component). */}}
+{{/*
+The probes of a container. `/healthz` is read from the port for operators, on which clients cannot use up all connections.
+Parameters: port (the name of the port that serves) and values (of the component).
+*/}}
 {{- define "halcyon.probes" -}}
 startupProbe:
   httpGet:
     path: /healthz
-    port: {{ .port }}
+    port: metrics
   {{- toYaml .values.startupProbe | nindent 2 }}
 livenessProbe:
   httpGet:
     path: /healthz
-    port: {{ .port }}
+    port: metrics
   {{- toYaml .values.livenessProbe | nindent 2 }}
 readinessProbe:
   httpGet:
