@@ -1,5 +1,6 @@
 import Concurrency
 import Curl
+import HTTPServer
 import HalcyonTelemetry
 import Telemetry
 import TestSupport
@@ -77,6 +78,29 @@ import Testing
         }
         #expect(error.map { "\($0)".contains("\(server.port)") } == true, "\(error as Any)")
         await server.stop()
+    }
+}
+
+@Suite struct ServerEventLogTests {
+    private final class RecordList: LogSink {
+        private let list = Lock<[LogRecord]>([])
+        var records: [LogRecord] { list.withLock { $0 } }
+        func log(_ record: LogRecord) { list.withLock { $0.append(record) } }
+    }
+
+    @Test func warnsOfLimitsOncePerKind() throws {
+        let sink = RecordList()
+        let events = ServerEventLog(Log(level: .info, sink: sink), limitHint: "raise the limit")
+        for _ in 0..<3 { events.log(.connectionLimit(reason: "limit of 7 reached", remoteAddress: "192.0.2.1")) }
+        for _ in 0..<3 { events.log(.takesNone(reason: "no descriptors")) }
+        events.log(.dropped(reason: "it does not read", remoteAddress: "192.0.2.1"))
+        let messages = sink.records.map(\.message)
+        #expect(messages == ["server closes new connections", "server cannot accept connections"])
+        #expect(sink.records.allSatisfy { $0.level == .warning })
+        let fields = try #require(sink.records.first).fields
+        #expect(fields["reason"] == .string("limit of 7 reached"))
+        #expect(fields["address"] == .string("192.0.2.1"))
+        #expect(fields["hint"] == .string("raise the limit"))
     }
 }
 

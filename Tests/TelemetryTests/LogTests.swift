@@ -41,6 +41,14 @@ private final class RecordList: LogSink {
         #expect(!Log.silent.isOn(.critical))
     }
 
+    @Test func permitsOneLineAMinuteAndCountsTheOtherEvents() {
+        let (throttle, start) = (LogThrottle(), ContinuousClock.now)
+        let seconds = [0, 1, 59, 60, 61, 130]
+        let lines = seconds.map { (second: Int) -> Int? in throttle.next(at: start + .seconds(second)) }
+        let expected: [Int?] = [0, nil, nil, 2, nil, 1]
+        #expect(lines == expected)
+    }
+
     @Test func nearestBoundFieldWins() throws {
         let sink = RecordList()
         let log = Log(level: .trace, sink: sink).with(["worker": "w1", "job": "none"])

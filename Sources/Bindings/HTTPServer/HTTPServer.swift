@@ -102,8 +102,9 @@ extension HTTPServer {
     public struct Limits: Sendable {
         /// Maximum number of connections. Further ones are closed immediately.
         public var connections = 10_000
-        /// Maximum number of connections from one address.
-        public var connectionsPerAddress = 1_000
+        /// Maximum number of connections from one address; 0 for no limit besides ``connections``. Behind a proxy, all
+        /// connections come from its address.
+        public var connectionsPerAddress = 0
         /// Memory of a connection for its request head and its response head, in bytes; at least 4096. A longer target
         /// is answered with 414, longer headers with 431.
         public var headBytes = 16 << 10
@@ -159,8 +160,10 @@ extension HTTPServer {
         case unsendable(status: Int)
         /// The server rejected a request.
         case refused(HTTPRequestError, remoteAddress: String)
-        /// A client was dropped because it did not read or write in time, or because it exceeded a connection limit.
+        /// A client was dropped because it did not read or write in time, or because the server is stopping.
         case dropped(reason: String, remoteAddress: String)
+        /// A new connection was closed because it exceeds a limit on connections.
+        case connectionLimit(reason: String, remoteAddress: String)
         /// No connection can be accepted because the process lacks descriptors or memory. The server retries twice a
         /// second.
         case takesNone(reason: String)

@@ -89,7 +89,7 @@ public final class ProbeServer: Sendable {
         settings.limits.connections = 256
         settings.limits.connectionsPerAddress = 64
         settings.limits.bodyBytes = 0
-        settings.note = { log.take($0) }
+        settings.note = { [events = ServerEventLog(log)] in events.log($0) }
         return ProbeServer(
             try .start(
                 on: address, port: port, settings,
@@ -105,16 +105,36 @@ public final class ProbeServer: Sendable {
     public func stop() async { await server.shutdown(gracePeriod: .seconds(1)) }
 }
 
-extension Log {
-    /// Logs a server event: at warning level if the operator must act, otherwise at debug level.
-    public func take(_ note: HTTPServer.ServerEvent) {
-        switch note {
+/// Logs the events of a server: at warning level, once a minute, if the operator must act, otherwise at debug level.
+public struct ServerEventLog: Sendable {
+    private let target: Log
+    private let limitHint: String?
+    private let exhaustion = LogThrottle()
+    private let limits = LogThrottle()
+
+    /// Creates a log of server events.
+    /// - Parameters:
+    ///   - log: The log that the records are written to.
+    ///   - limitHint: The advice for a limit on connections that was reached; nil for none.
+    public init(_ log: Log, limitHint: String? = nil) {
+        target = log
+        self.limitHint = limitHint
+    }
+
+    /// Logs an event.
+    public func log(_ event: HTTPServer.ServerEvent) {
+        switch event {
         case .takesNone(let reason):
-            warning(
-                "server cannot accept connections",
-                ["reason": reason, "hint": "raise the open files limit (ulimit -n), or lower gateway.connections"])
+            guard let unlogged = exhaustion.next() else { return }
+            let hint = "raise the open files limit (ulimit -n), or lower gateway.connections"
+            target.warning("server cannot accept connections", ["reason": reason, "hint": hint, "unlogged": unlogged])
+        case .connectionLimit(let reason, let address):
+            guard let unlogged = limits.next() else { return }
+            target.warning(
+                "server closes new connections",
+                ["reason": reason, "address": address, "hint": limitHint, "unlogged": unlogged])
         case .handlerFailed, .unsendable, .refused, .dropped, .library:
-            debug("HTTP server event", ["note": "\(note)"])
+            target.debug("HTTP server event", ["note": "\(event)"])
         }
     }
 }

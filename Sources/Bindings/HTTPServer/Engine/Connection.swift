@@ -45,9 +45,9 @@ final class Connection: Sendable {
 
     /// Registers the new connection, and closes it if there are too many.
     func opened() {
-        guard let reason = context.connections.add(self) else { return }
+        guard let event = context.connections.add(self) else { return }
         cut()
-        context.settings.note(.dropped(reason: reason, remoteAddress: address))
+        context.settings.note(event)
     }
 
     /// Records that a request line has arrived.

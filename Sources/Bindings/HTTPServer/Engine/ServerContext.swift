@@ -39,19 +39,26 @@ final class Connections: Sendable {
     /// The number of open connections.
     var count: Int { table.withLock { $0.open.count } }
 
-    /// Registers a connection. Returns a reason if it exceeds a limit and is to be closed.
-    func add(_ connection: Connection) -> String? {
-        table.withLock { table in
+    /// Registers a connection.
+    /// - Returns: The event to report if the connection is to be closed, because it exceeds a limit or the server is
+    ///   stopping.
+    func add(_ connection: Connection) -> HTTPServer.ServerEvent? {
+        table.withLock { table -> HTTPServer.ServerEvent? in
             let ofAddress = table.perAddress[connection.address, default: 0] + 1
             defer {
                 // Rejected connections are registered too: they are open until libmicrohttpd has closed them.
                 table.perAddress[connection.address] = ofAddress
                 table.open[ObjectIdentifier(connection)] = connection
             }
-            if table.idle != nil { return "the server is stopping" }
-            if table.open.count >= limits.connections { return "connection limit of \(limits.connections) reached" }
-            if ofAddress > limits.connectionsPerAddress {
-                return "connection limit of \(limits.connectionsPerAddress) per address reached"
+            let address = connection.address
+            if table.idle != nil { return .dropped(reason: "the server is stopping", remoteAddress: address) }
+            if table.open.count >= limits.connections {
+                let reason = "connection limit of \(limits.connections) reached"
+                return .connectionLimit(reason: reason, remoteAddress: address)
+            }
+            if limits.connectionsPerAddress > 0, ofAddress > limits.connectionsPerAddress {
+                let reason = "connection limit of \(limits.connectionsPerAddress) per address reached"
+                return .connectionLimit(reason: reason, remoteAddress: address)
             }
             return nil
         }

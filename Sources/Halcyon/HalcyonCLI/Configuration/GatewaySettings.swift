@@ -38,6 +38,12 @@ extension ProgramOptions {
             .help("Maximum number of callers that are tracked; further callers share one limit."),
         Setting("gateway.connections", \.gateway.limits.connections, .integer(in: 1...100_000))
             .help("Maximum number of connections, including event streams."),
+        Setting("gateway.connectionsPerAddress", \.gateway.limits.connectionsPerAddress, .integer(in: 0...100_000))
+            .help(
+                """
+                Maximum number of connections from one address; 0 for no limit besides gateway.connections. Behind a \
+                proxy, all connections come from its address.
+                """),
         Setting("gateway.bodyBytes", \.gateway.limits.bodyBytes, .byteSize(in: 1024...(1 << 30)))
             .help("Maximum size of a request body, such as a batch of jobs."),
         Setting("gateway.maximumBatchJobs", \.gateway.jobs.linesAtOnce, .integer(in: 1...1_000_000))

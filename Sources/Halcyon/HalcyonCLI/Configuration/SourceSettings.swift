@@ -111,7 +111,7 @@ extension ProgramOptions {
         Setting(
             "sources.negativeTTL.serverError", \.worker.sourceTier.failures.failing, .seconds(in: .zero ... .days(1))
         )
-        .help("Negative-cache TTL for 5xx statuses and malformed responses; 0 to disable."),
+        .help("Negative-cache TTL for 408, 425, 429 and 5xx statuses and malformed responses; 0 to disable."),
         Setting(
             "sources.negativeTTL.unreachable", \.worker.sourceTier.failures.unreachable,
             .seconds(in: .zero ... .days(1))

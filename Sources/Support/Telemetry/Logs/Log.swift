@@ -1,3 +1,4 @@
+import Concurrency
 import Formats
 
 /// A destination of log records: a ``LogWriter``, or a list in a test. It must not block.
@@ -100,6 +101,36 @@ public struct Log: Sendable {
     /// Logs an error after which the process cannot continue.
     public func critical(_ message: @autoclosure () -> String, _ fields: @autoclosure () -> LogMetadata = [:]) {
         log(.critical, message(), fields())
+    }
+}
+
+/// Permits one line per minute about repeated events of one kind, and counts the others.
+public final class LogThrottle: Sendable {
+    private struct State {
+        /// The time from which the next line is permitted; nil before the first one.
+        var nextLine: ContinuousClock.Instant?
+        /// The number of events since the last line.
+        var unlogged = 0
+    }
+
+    private let state = Lock(State())
+
+    /// Creates a throttle that permits the first line.
+    public init() {}
+
+    /// Counts an event.
+    /// - Parameter now: The time of the event.
+    /// - Returns: The number of events since the last line that were not logged; nil if this one is not to be logged
+    ///   either.
+    public func next(at now: ContinuousClock.Instant = .now) -> Int? {
+        state.withLock { state -> Int? in
+            if let nextLine = state.nextLine, now < nextLine {
+                state.unlogged += 1
+                return nil
+            }
+            defer { state = State(nextLine: now + .seconds(60)) }
+            return state.unlogged
+        }
     }
 }
 

@@ -1,15 +1,8 @@
-import Concurrency
-
 /// Errors of an operation that are tolerated: each is counted, and one per minute is logged.
 public final class ToleratedErrors: Sendable {
-    private struct State {
-        var nextLine = ContinuousClock.now
-        var unlogged = 0
-    }
-
     private let counter: Counter
     private let log: Log
-    private let state = Lock(State())
+    private let throttle = LogThrottle()
 
     /// Registers the counter `halcyon_tolerated_errors_total`.
     /// - Parameter operation: The value of the label, from a small fixed set.
@@ -37,15 +30,7 @@ public final class ToleratedErrors: Sendable {
 
     private func note(_ error: any Error) {
         counter.add()
-        let unlogged: Int? = state.withLock { state in
-            guard .now >= state.nextLine else {
-                state.unlogged += 1
-                return nil
-            }
-            defer { state = State(nextLine: .now + .seconds(60)) }
-            return state.unlogged
-        }
-        guard let unlogged else { return }
+        guard let unlogged = throttle.next() else { return }
         log.warning(
             "an error was tolerated", ["error_type": "\(type(of: error))", "error": "\(error)", "unlogged": unlogged])
     }
