@@ -32,11 +32,11 @@ class Variables(unittest.TestCase):
         shown = docker("compose", "--file", self.folder / "compose.yaml", "config", "--format", "json", env=others | passed).stdout
         return [json.loads(shown)["services"][service]["environment"] for service in ("topics", "worker", "gateway")]
 
-    def test_variables_of_the_file_apply_unless_the_environment_sets_them(self):
-        (self.folder / "halcyon.env").write_text("HALCYON_SOURCES_ALLOW=10.0.0.0/8\nHALCYON_LOG_LEVEL=error\n", encoding="utf-8")
-        for environment in self.environments(HALCYON_LOG_LEVEL="debug"):
+    def test_variables_of_the_environment_apply_unless_the_file_sets_them(self):
+        (self.folder / "halcyon.env").write_text("HALCYON_LOG_LEVEL=error\n", encoding="utf-8")
+        for environment in self.environments(HALCYON_SOURCES_ALLOW="10.0.0.0/8", HALCYON_LOG_LEVEL="debug"):
             self.assertEqual(environment["HALCYON_SOURCES_ALLOW"], "10.0.0.0/8")
-            self.assertEqual(environment["HALCYON_LOG_LEVEL"], "debug")
+            self.assertEqual(environment["HALCYON_LOG_LEVEL"], "error")
 
     def test_variables_are_not_set_by_default(self):
         for environment in self.environments():

@@ -20,7 +20,7 @@ class Origin(http.server.ThreadingHTTPServer):
 
     def __init__(self, port=0, store=None):
         super().__init__(("127.0.0.1", port), Handler)
-        self.store, self.uploads, self.closing = store, {}, threading.Event()
+        self.store, self.uploads, self.broken, self.closing = store, {}, set(), threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
     def file(self, path):
@@ -43,7 +43,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        url = urllib.parse.urlsplit(self.path)
+        path = urllib.parse.unquote(url.path)
         if path.startswith("/hang/"):
             self.server.closing.wait()
             self.close_connection = True
@@ -51,19 +52,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path.startswith("/store/") and (self.headers["Authorization"] or self.headers["X-API-Key"]):
             return self.respond(400, b"an API key was sent to the store")
         content = None if path in STATUSES else self.server.file(path)
-        self.respond(STATUSES.get(path, 404) if content is None else 200, content or b"", path)
+        breaks = url.query.startswith("broken=") and self.path not in self.server.broken
+        if breaks:
+            self.server.broken.add(self.path)
+        self.respond(STATUSES.get(path, 404) if content is None else 200, content or b"", path, breaks)
 
     def do_PUT(self):
         path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
         self.server.uploads[path] = self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.respond(201, b"")
 
-    def respond(self, status, content, path=""):
+    def respond(self, status, content, path="", breaks=False):
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-store" if path.startswith("/no-store/") else "max-age=3600")
         self.end_headers()
-        self.wfile.write(content)
+        self.wfile.write(content[:len(content) // 2] if breaks else content)
+        if breaks:
+            self.close_connection = True
 
     def log_message(self, *_):
         pass

@@ -126,31 +126,42 @@ func (c *Client) send(ctx context.Context, r *request) (*response, error) {
 	if r.limit == 0 {
 		r.limit = c.config.MaximumResponseBytes
 	}
-	backoff := backoff{base: 200 * time.Millisecond, maximum: c.config.MaximumBackoff}
-	var deadline time.Time
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, contextError(err)
-		}
+	return repeat(ctx, c.config, func() (*response, error) {
 		attempt := ctx
 		if r.completes {
 			attempt = detached{ctx}
 		}
 		response, err := c.attempt(attempt, r)
-		if err == nil || !IsTemporary(err) {
-			return response, err
+		if IsTemporary(err) {
+			r.repeated = true
 		}
-		r.repeated = true
+		return response, err
+	})
+}
+
+// repeat calls a function until it succeeds or its error is final, for up to RetryTimeout.
+func repeat[T any](ctx context.Context, config Config, attempt func() (T, error)) (T, error) {
+	var none T
+	backoff := backoff{base: 200 * time.Millisecond, maximum: config.MaximumBackoff}
+	var deadline time.Time
+	for {
+		if err := ctx.Err(); err != nil {
+			return none, contextError(err)
+		}
+		result, err := attempt()
+		if err == nil || !IsTemporary(err) {
+			return result, err
+		}
 		now := time.Now()
 		if deadline.IsZero() {
-			deadline = now.Add(c.config.RetryTimeout)
+			deadline = now.Add(config.RetryTimeout)
 		}
 		pause := backoff.next(retryAfterOf(err))
 		if !now.Add(pause).Before(deadline) {
-			return nil, err
+			return none, err
 		}
 		if err := sleep(ctx, pause); err != nil {
-			return nil, contextError(err)
+			return none, contextError(err)
 		}
 	}
 }

@@ -205,6 +205,39 @@ func TestRedirectsToTheStoreAreFollowedWithoutTheKey(t *testing.T) {
 	}
 }
 
+func TestBrokenResponsesFromOtherServersAreRequestedAgain(t *testing.T) {
+	var requests atomic.Int32
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "5")
+		if requests.Add(1)%2 == 1 {
+			io.WriteString(w, "im")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		io.WriteString(w, "image")
+	}))
+	defer store.Close()
+	client := gateway(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/stored") {
+			http.Redirect(w, r, store.URL, http.StatusFound)
+			return
+		}
+		w.WriteHeader(404)
+		io.WriteString(w, `{"type": "/problems/not-found"}`)
+	})
+	for _, variant := range []Variant{
+		{Key: "stored"}, {Key: "none", URL: store.URL + "/public"}, {Key: "none", Put: store.URL + "/uploaded"},
+	} {
+		data, err := client.ImageData(context.Background(), variant)
+		if err != nil || string(data) != "image" {
+			t.Error(variant, string(data), err)
+		}
+	}
+	if requests.Load() != 6 {
+		t.Error(requests.Load())
+	}
+}
+
 func TestImageUploadsAndLoadsTheImageFromThere(t *testing.T) {
 	var submitted []string
 	problem := func(w http.ResponseWriter, r *http.Request) {

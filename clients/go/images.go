@@ -82,7 +82,7 @@ func (c *Client) ImageData(ctx context.Context, variant Variant) ([]byte, error)
 		if location, invalid := url.Parse(address); invalid == nil && strings.Trim(location.Path, "/") == "" {
 			return nil, fmt.Errorf("%w: it was uploaded to a URL of %s", ErrNotDelivered, address)
 		}
-		file, failure := c.Download(ctx, address)
+		file, failure := repeat(ctx, c.config, func() ([]byte, error) { return c.Download(ctx, address) })
 		var problem *ProblemError
 		if !errors.As(failure, &problem) {
 			return file, failure
@@ -95,20 +95,21 @@ func (c *Client) ImageData(ctx context.Context, variant Variant) ([]byte, error)
 // StoredImage returns the file of a stored result. The error is of [KindNotFound] if there is none (any more). The key
 // needs the scope "read".
 func (c *Client) StoredImage(ctx context.Context, key string) ([]byte, error) {
-	response, err := c.send(ctx, &request{
-		method: "GET", target: target(nil, "images", key), limit: c.config.MaximumImageBytes,
+	read := &request{method: "GET", target: target(nil, "images", key), limit: c.config.MaximumImageBytes}
+	return repeat(ctx, c.config, func() ([]byte, error) {
+		response, err := c.attempt(ctx, read)
+		if err != nil {
+			return nil, err
+		}
+		if response.status == http.StatusFound { // gateway.redirectsToStore
+			return c.Download(ctx, response.header.Get("Location"))
+		}
+		return response.body, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	if response.status == http.StatusFound { // gateway.redirectsToStore
-		return c.Download(ctx, response.header.Get("Location"))
-	}
-	return response.body, nil
 }
 
 // Download returns the file at the public URL of a variant, or at any other URL, such as that of an upload. It is loaded
-// without the key of the gateway, and not repeated.
+// without the key of the gateway, and a request that fails is not repeated.
 func (c *Client) Download(ctx context.Context, address string) ([]byte, error) {
 	location, err := url.Parse(address)
 	if err != nil || location.Host == "" {

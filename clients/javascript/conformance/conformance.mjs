@@ -333,16 +333,17 @@ const behaviors = {
     const [variant] = ready.variants;
     ok(variant.url?.startsWith(`${origin}/store/`), variant.url);
     await checkFile(await client.fetch(variant), ready, [88, 66]);
-    // A gateway that knows nothing, and one with gateway.redirectsToStore.
-    for (const answer of [[404, {}, { type: "/problems/not-found" }], [302, { Location: variant.url }, {}]]) {
-      const flaky = await flakyGateway([answer]);
-      await checkFile(await new Client(flaky.url, { key }).fetch(variant), ready, [88, 66]);
-      equal(flaky.bodies.length, 1);
-      flaky.close();
-    }
-    const flaky = await flakyGateway([[302, { Location: "/v1/batches" }, {}]]);
-    ok((await rejected(() => new Client(flaky.url, { key }).fetch(variant))) instanceof InvalidResponse);
-    flaky.close();
+    // A gateway that knows nothing, and one with gateway.redirectsToStore. The first response of the store to each URL breaks.
+    const ignorant = await flakyGateway([[404, {}, { type: "/problems/not-found" }]]);
+    await checkFile(await new Client(ignorant.url, { key }).fetch({ ...variant, url: `${variant.url}?broken=${run}-url` }), ready, [88, 66]);
+    equal(ignorant.bodies.length, 1);
+    ignorant.close();
+    const redirect = [302, { Location: `${variant.url}?broken=${run}-redirect` }, {}];
+    const redirecting = await flakyGateway([redirect, redirect, [302, { Location: "/v1/batches" }, {}]]);
+    await checkFile(await new Client(redirecting.url, { key }).fetch(variant), ready, [88, 66]);
+    equal(redirecting.bodies.length, 2);
+    ok((await rejected(() => new Client(redirecting.url, { key }).fetch(variant))) instanceof InvalidResponse);
+    redirecting.close();
     return variant.url;
   },
 

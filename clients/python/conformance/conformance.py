@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, closing
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TypeVar
 
@@ -40,6 +41,7 @@ from halcyon import (
     Template,
     Trim,
     URLSigner,
+    Variant,
     errors,
     failures,
     jobs,
@@ -504,16 +506,24 @@ def fetch_store_url() -> str:
     assert url and url.startswith(f"{SOURCES}/store/"), ready
     check_file(client.fetch(ready.variants[0]), ready, (88, 66))
 
-    async def fetched(gateway: str) -> bytes:
-        async with AsyncClient(gateway, KEY) as aio:
-            return await aio.fetch(ready.variants[0])
+    def blocking(gateway: str, variant: Variant) -> bytes:
+        return Client(gateway, KEY).fetch(variant)
 
-    # A gateway that knows nothing, and one with gateway.redirectsToStore.
-    answers: Answers = [(404, {}, {"type": "/problems/not-found"}), (302, {"Location": url}, {})]
-    for answer in answers:
-        with FlakyGateway([answer] * 2) as flaky:
-            check_file(Client(flaky.url, KEY).fetch(ready.variants[0]), ready, (88, 66))
-            check_file(asyncio.run(fetched(flaky.url)), ready, (88, 66))
+    def through_aio(gateway: str, variant: Variant) -> bytes:
+        async def fetched() -> bytes:
+            async with AsyncClient(gateway, KEY) as aio:
+                return await aio.fetch(variant)
+
+        return asyncio.run(fetched())
+
+    # A gateway that knows nothing, and one with gateway.redirectsToStore. The first response of the store to each URL breaks.
+    for name, fetch in {"blocking": blocking, "aio": through_aio}.items():
+        with FlakyGateway([(404, {}, {"type": "/problems/not-found"})]) as flaky:
+            check_file(fetch(flaky.url, replace(ready.variants[0], url=f"{url}?broken={RUN}-{name}")), ready, (88, 66))
+            equal(len(flaky.bodies), 1)
+        redirect: Answers = [(302, {"Location": f"{url}?broken={RUN}-{name}-redirect"}, {})]
+        with FlakyGateway(redirect * 2) as flaky:
+            check_file(fetch(flaky.url, ready.variants[0]), ready, (88, 66))
             equal(len(flaky.bodies), 2)
     with FlakyGateway([(302, {"Location": "/v1/batches"}, {})]) as flaky:
         raised(errors.InvalidResponse, lambda: Client(flaky.url, KEY).fetch(ready.variants[0]))

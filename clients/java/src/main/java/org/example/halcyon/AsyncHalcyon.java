@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
 /**
@@ -159,7 +160,7 @@ public final class AsyncHalcyon {
             operation.completeExceptionally(new NotDeliveredException(address));
             return;
         }
-        operation.await(download(address), (data, error) -> {
+        operation.await(repeat(() -> download(address)), (data, error) -> {
             if (error instanceof ProblemException) downloadFirst(addresses.subList(1, addresses.size()), error, operation);
             else operation.end(data, error);
         });
@@ -169,10 +170,10 @@ public final class AsyncHalcyon {
     public CompletableFuture<byte[]> storedImage(String key) {
         Request request = new Request("GET", Target.of("images", key));
         request.limit = settings.maximumImageBytes();
-        return Operation.then(send(request), response -> {
+        return repeat(() -> Operation.then(exchange(request.builder().build(), request.limit), response -> {
             if (response.status() != 302) return CompletableFuture.completedFuture(response.body());
             return download(response.header("Location")); // gateway.redirectsToStore
-        });
+        }));
     }
 
     /** Returns the file at a public URL, without sending the key of the gateway. */
@@ -232,7 +233,7 @@ public final class AsyncHalcyon {
         Operation<BatchSubmission> operation = new Operation<>();
         operation.await(call(request, BatchSubmission::of), (submission, error) -> {
             boolean isConflict = error instanceof ProblemException problem && problem.kind() == ProblemException.Kind.CONFLICT;
-            if (!isConflict || !request.repeated) {
+            if (!isConflict || request.attempts == 1) {
                 operation.end(submission, error);
                 return;
             }
@@ -313,7 +314,7 @@ public final class AsyncHalcyon {
         Request request = new Request("DELETE", Target.of("presets", name));
         Operation<Void> operation = new Operation<>();
         // An earlier attempt may have deleted it, whose response was lost.
-        operation.await(send(request), (response, error) -> operation.end(null, request.repeated && isNotFound(error) ? null : error));
+        operation.await(send(request), (response, error) -> operation.end(null, request.attempts > 1 && isNotFound(error) ? null : error));
         return operation;
     }
 
@@ -333,8 +334,8 @@ public final class AsyncHalcyon {
         private String body;
         private long limit = settings.maximumResponseBytes();
         private Duration wait = Duration.ZERO;
-        /** Whether an attempt had no definite result, so that the request may have been carried out. */
-        private volatile boolean repeated;
+        /** The number of attempts. All but the last had no definite result, so that the request may have been carried out. */
+        private volatile int attempts;
 
         Request(String method, Target target) {
             this.method = method;
@@ -372,22 +373,29 @@ public final class AsyncHalcyon {
 
     /** Sends a request until it succeeds, for up to retryTimeout. */
     private CompletableFuture<Response> send(Request request) {
-        Operation<Response> operation = new Operation<>();
-        attempt(request, operation, new Backoff(Duration.ofMillis(200), settings.maximumBackoff()), 0);
+        return repeat(() -> {
+            request.attempts++;
+            return exchange(request.builder().build(), request.limit);
+        });
+    }
+
+    /** Repeats an operation until it succeeds or its error is final, for up to retryTimeout. */
+    private <T> CompletableFuture<T> repeat(Supplier<CompletableFuture<T>> attempt) {
+        Operation<T> operation = new Operation<>();
+        repeat(attempt, operation, new Backoff(Duration.ofMillis(200), settings.maximumBackoff()), 0);
         return operation;
     }
 
-    private void attempt(Request request, Operation<Response> operation, Backoff backoff, long deadline) {
-        operation.await(exchange(request.builder().build(), request.limit), (response, error) -> {
+    private <T> void repeat(Supplier<CompletableFuture<T>> attempt, Operation<T> operation, Backoff backoff, long deadline) {
+        operation.await(attempt.get(), (result, error) -> {
             if (!(error instanceof HalcyonException known) || !known.isTransient()) {
-                operation.end(response, error);
+                operation.end(result, error);
                 return;
             }
-            request.repeated = true;
             long now = System.nanoTime(), end = deadline == 0 ? now + settings.retryTimeout().toNanos() : deadline;
             Duration pause = backoff.next(error);
             if (now + pause.toNanos() - end >= 0) operation.completeExceptionally(error);
-            else operation.await(Operation.delay(pause), (none, never) -> attempt(request, operation, backoff, end));
+            else operation.await(Operation.delay(pause), (none, never) -> repeat(attempt, operation, backoff, end));
         });
     }
 

@@ -117,7 +117,10 @@ public final class Halcyon {
         return await(async.storedImage(key));
     }
 
-    /** Returns the file at the public URL of a variant, or at any other URL. It is loaded without the key of the gateway, and not repeated. */
+    /**
+     * Returns the file at the public URL of a variant, or at any other URL. It is loaded without the key of the gateway, and a request that fails is not
+     * repeated.
+     */
     public byte[] download(String url) throws InterruptedException {
         return await(async.download(url));
     }
