@@ -324,6 +324,27 @@ import Testing
         }
     }
 
+    /// Neither long facts nor the faces of a group exceed the metadata of S3.
+    @Test(arguments: StorageKind.allCases) func storesFactsAndFaces(_ kind: StorageKind) async throws {
+        try await kind.with { options in
+            try await ResultStore.with(options) { store in
+                var facts = Samples.result(body: "{\"camera\":\"\(String(repeating: "x", count: 3000))\"}")
+                facts.metadata.format = .json
+                facts.metadata.info = facts.body
+                var group = Samples.result(Samples.key("b"))
+                group.metadata.faces = (0..<32).map { number in
+                    DetectedFace(PixelRect(x: 1000 + number, y: 200, width: 74, height: 97), confidence: 0.9303)
+                }
+                var nobody = Samples.result(Samples.key("c"))
+                nobody.metadata.faces = []
+                for result in [facts, group, nobody] {
+                    try await store.put(result)
+                    #expect(await store.find(result.key) == result)
+                }
+            }
+        }
+    }
+
     @Test func concurrentReadsShareOneRequest() async throws {
         try await StorageKind.s3.with { options in
             let metrics = Metrics()

@@ -194,10 +194,37 @@ import Testing
                 metrics.value(of: "halcyon_result_store_errors_total{operation=\"write\",reason=\"forbidden\"}") == 1
             }
             #expect(entries() == 1)
-            isDown.withLock { $0 = false }
-            try await store.index(result.key, under: ["x"], of: nil, until: Double(result.expiresAt) / 1000)
-            try await until("the entry is written") { entries() == 2 }
+            let entry = ObjectName.entry(result.key, in: .tag("x", of: nil))
+            for hit in 1...2 {
+                try await store.index(result.key, under: ["x"], of: nil, until: Double(result.expiresAt) / 1000)
+                await store.queue.wait(for: entry)
+                #expect(entries() == 1 + hit)
+                isDown.withLock { $0 = false }
+            }
         }
+        try await origin.stop()
+    }
+
+    /// Many hits of a result do not fill the queue while the store hangs.
+    @Test func hitsQueueOneWritePerEntry() async throws {
+        let isOpen = Lock(false)
+        let origin = RawOrigin { request in
+            guard request.head.hasPrefix("PUT") else { return RawOrigin.answer("200 OK", [], "<a/>") }
+            return [.wait { isOpen.withLock { $0 } }] + RawOrigin.answer()
+        }
+        var options = try options(of: origin)
+        options.writeTimeout = .seconds(600)
+        let (metrics, result, tags) = (Metrics(), Samples.result(), ["x", "y"])
+        let end = Double(result.expiresAt) / 1000
+        try await ResultStore.with(options, metrics: metrics) { store in
+            for _ in 0..<10 { try await store.index(result.key, under: tags, of: nil, until: end) }
+            let entries = tags.map { ObjectName.entry(result.key, in: .tag($0, of: nil)) }
+            let expected = Double(entries.reduce(0) { $0 + $1.utf8.count })
+            let queued = metrics.value(of: "halcyon_result_store_queued_bytes")
+            #expect(queued == expected)
+            isOpen.withLock { $0 = true }
+        }
+        #expect(metrics.value(of: "halcyon_result_store_queued_bytes") == 0)
         try await origin.stop()
     }
 

@@ -4,6 +4,7 @@ import HalcyonCluster
 import HalcyonModel
 import HalcyonWorker
 import Redis
+import Telemetry
 import TestSupport
 import Testing
 
@@ -12,7 +13,8 @@ import Testing
     /// Runs `body` beside a worker and an origin whose ETag changes with each request. The first response is delayed
     /// until the latch is open.
     private static func withOrigin(
-        redis kind: RedisDeployment.Kind = .server,
+        redis kind: RedisDeployment.Kind = .server, metrics: Metrics = Metrics(),
+        _ change: @escaping (inout WorkerOptions) -> Void = { _ in },
         _ body: (WorkerFixture, RawOrigin, Latch) async throws -> Void
     ) async throws {
         let photograph = try SampleImages.bytes()
@@ -26,7 +28,7 @@ import Testing
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600", "ETag: \"v\(number)\""])
         }
         try await WorkerFixture.with(redis: kind) { cluster in
-            try await cluster.withWorker { try await body(cluster, origin, gate) }
+            try await cluster.withWorker(metrics: metrics, change) { try await body(cluster, origin, gate) }
         }
         try await origin.stop()
     }
@@ -121,6 +123,64 @@ import Testing
             #expect(try await version(cluster, of: key) == nil)
             #expect(try await version(cluster, of: other) != nil)
         }
+    }
+
+    /// Purges a source, and waits until the worker has handled the message about it.
+    private static func purge(_ purge: Purge, _ cluster: WorkerFixture, _ metrics: Metrics) async throws {
+        let service = PurgeService(cluster.client, nil, cluster.producer, topics: cluster.topics)
+        _ = try await service.run(purge)
+        // Messages are handled one after the other.
+        try await cluster.publish(.purge(Purge(.tag("other"))))
+        try await until("the worker has handled the first message") {
+            metrics.value(of: #"halcyon_control_messages_total{kind="purge"}"#) == 2
+        }
+    }
+
+    @Test(arguments: [0, 1 << 20])
+    func sourcePurgedDuringItsFetchIsNotKeptOnDisk(redisBytes: Int) async throws {
+        let (folder, metrics) = (TemporaryFolder("purge"), Metrics())
+        try await Self.withOrigin(metrics: metrics) {
+            $0.sourceTier.folder = folder.path
+            $0.sourceTier.redisBytes = redisBytes
+        } _: { cluster, origin, gate in
+            try await cluster.submit(Self.job("a", origin))
+            try await until("the transfer has started") { origin.requests.count == 1 }
+            try await Self.purge(Purge(.source(try Source(origin.url("/a")))), cluster, metrics)
+            gate.open()
+            let ready = try await cluster.events.terminal(of: "a")
+            #expect(ready.kind == "ready" && origin.requests.count == 2)
+            #expect(try await version(cluster, of: ready.key) == "v2")
+            try await cluster.submit(Self.job("b", origin, #","format":"png""#))
+            let other = try await cluster.events.terminal(of: "b")
+            #expect(other.origin == "source-cache")
+            #expect(try await version(cluster, of: other.key) == "v2")
+        }
+        await folder.remove()
+    }
+
+    /// A worker may use its own copy until it has read about the purge.
+    @Test func resultsOfAPurgedSourceOnDiskAreNotStored() async throws {
+        let (folder, metrics) = (TemporaryFolder("purge"), Metrics())
+        try await Self.withOrigin(metrics: metrics) {
+            $0.sourceTier.folder = folder.path
+            $0.sourceTier.redisBytes = 0
+        } _: { cluster, origin, gate in
+            gate.open()
+            try await cluster.submit(Self.job("first", origin))
+            #expect(try await cluster.events.terminal(of: "first").origin == "network")
+            let purge = Purge(.source(try Source(origin.url("/a"))))
+            #expect(try await Purger(cluster.client).run(purge) == 1)
+            try await cluster.submit(Self.job("before", origin, #","format":"png""#))
+            let before = try await cluster.events.terminal(of: "before")
+            #expect(before.origin == "source-cache" && before.data["expiresAt"] == nil)
+            #expect(try await version(cluster, of: before.key) == nil)
+            try await Self.purge(purge, cluster, metrics)
+            try await cluster.submit(Self.job("after", origin, #","format":"png""#))
+            let after = try await cluster.events.terminal(of: "after")
+            #expect(after.origin == "network")
+            #expect(try await version(cluster, of: after.key) == "v2")
+        }
+        await folder.remove()
     }
 
     @Test func workersPurgeTheirDiskCaches() async throws {

@@ -174,6 +174,19 @@ import Testing
         }
     }
 
+    /// The contents of the caches are unknown.
+    @Test(arguments: [true, false]) func onlyIfCachedFailsTemporarilyWithoutRedis(memory: Bool) async throws {
+        try await Self.withOrigin("add_header Cache-Control max-age=600;") {
+            $0.leases.fallbackTimeout = .milliseconds(100)
+        } _: { cluster, nginx, _ async throws in
+            await cluster.redis.stop()
+            let cache = #","cache":{"onlyIfCached":true,"memory":\#(memory)}"#
+            let failed = try await Self.job(cluster, nginx, width: 30, cache)
+            #expect(failed.code == "internal" && failed.data["retryable"] as? Bool == true, "\(failed.message)")
+            #expect(nginx.requests().isEmpty)
+        }
+    }
+
     @Test func onlyIfCachedServesStaleWithoutRevalidation() async throws {
         let header = "add_header Cache-Control \"max-age=0, stale-while-revalidate=600\";"
         try await Self.withOrigin(header) { cluster, nginx, _ async throws in

@@ -40,17 +40,24 @@ extension ResultStore {
     }
 
     /// Records in the background that jobs with these tags have hit a result, so that a purge of the tags deletes it.
+    /// Hits of a result queue the write of an entry once.
     /// - Parameter end: The expiry of the result in seconds since 1970.
     /// - Throws: `CancellationError` if the task is cancelled while the queue of writes is full.
     public func index(_ key: ResultKey, under tags: [String], of tenant: String?, until end: Double) async throws {
         for tag in tags {
             let name = ObjectName.entry(key, in: .tag(tag, of: tenant))
-            guard !indexed.withLock({ $0.contains(name, until: end) }) else { continue }
-            try await enqueue(name, name.utf8.count) { [self] in
-                // A result in the queue is written with the entries of its tags.
-                await queue.wait(for: key.description)
-                guard !indexed.withLock({ $0.contains(name, until: end) }) else { return }
-                _ = await writes.errors.tolerating { try await putEntry(name, until: end, isDurable: false) }
+            guard indexed.withLock({ $0.enqueue(name, until: end) }) else { continue }
+            do {
+                try await enqueue(name, name.utf8.count) { [self] in
+                    defer { indexed.withLock { $0.dequeue(name, until: end) } }
+                    // A result in the queue is written with the entries of its tags.
+                    await queue.wait(for: key.description)
+                    guard !indexed.withLock({ $0.contains(name, until: end) }) else { return }
+                    _ = await writes.errors.tolerating { try await putEntry(name, until: end, isDurable: false) }
+                }
+            } catch {
+                indexed.withLock { $0.dequeue(name, until: end) }
+                throw error
             }
         }
     }
@@ -151,10 +158,13 @@ extension ResultStore {
     private func next(after page: [StorageEntry]) -> String? { page.count == pageSize ? page.last?.name : nil }
 }
 
-/// The index entries that this process has written since the last purge, up to a number of them.
-struct WrittenEntries: Sendable {
+/// The index entries that this process has written since the last purge, up to a number of them, and those that it is
+/// about to write.
+struct IndexedEntries: Sendable {
     /// The expiries in seconds since 1970.
     private var ends = LRUCache<String, Double>(capacity: 100_000)
+    /// The expiries of the entries whose write is queued.
+    private var queued: [String: Double] = [:]
     /// The number of purges. One that begins while an entry is being written may delete it.
     private(set) var purges = 0
 
@@ -169,10 +179,24 @@ struct WrittenEntries: Sendable {
         if purges == self.purges { ends.insert(end, for: name, cost: 1) }
     }
 
+    /// Adds an entry whose write is to be queued.
+    /// - Returns: False if an entry that lasts until `end` or longer has been written or is queued.
+    mutating func enqueue(_ name: String, until end: Double) -> Bool {
+        guard !contains(name, until: end), queued[name, default: -.infinity] < end else { return false }
+        queued[name] = end
+        return true
+    }
+
+    /// Removes an entry whose write has ended, unless one that lasts longer is queued.
+    mutating func dequeue(_ name: String, until end: Double) {
+        if queued[name] == end { queued[name] = nil }
+    }
+
     /// Forgets all entries, because a purge deletes some of them.
     mutating func forget() {
         purges += 1
         ends.removeAll()
+        queued.removeAll()
     }
 }
 

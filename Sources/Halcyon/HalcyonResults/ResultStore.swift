@@ -24,7 +24,7 @@ public final class ResultStore: Sendable {
     /// The maximum number of writes at the same time. Each needs a connection to an object store.
     static let writers = 32
     private let opened = ContinuousClock.now
-    let indexed = Lock(WrittenEntries())
+    let indexed = Lock(IndexedEntries())
     /// The reads in flight.
     private let searches = Lock<[ResultKey: Task<StoredResult?, Never>]>([:])
     private let sweeping = Lock<Task<Void, Never>?>(nil)

@@ -79,7 +79,7 @@ public struct SourceLoader: Sendable {
         }
     }
 
-    /// Lists objects of an S3-compatible store, in the order of their keys.
+    /// Lists objects of an S3-compatible store, in the order of their keys. A page without objects is the last one.
     /// - Parameters:
     ///   - last: The key after which the list begins; nil for the first one.
     ///   - count: The maximum number of objects, up to 1000.

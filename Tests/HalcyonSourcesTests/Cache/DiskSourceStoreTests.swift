@@ -1,6 +1,7 @@
 import Concurrency
 import Glibc
 import HalcyonModel
+import Hashing
 import Subprocess
 import TestSupport
 import Testing
@@ -133,6 +134,52 @@ import Testing
         byte ^= 0x10
         pwrite(descriptor, &byte, 1, place)
         close(descriptor)
+    }
+
+    @Test func returnsTheOlderFencingToken() async throws {
+        let folder = TemporaryFolder("disk")
+        try await Self.with(folder.path) { store async throws in
+            _ = try await store.store(Self.body(10), as: "source", for: 60, StoreOptions(fence: 7))
+            _ = try await store.store(Self.body(10), as: "copy", for: 60, StoreOptions(fence: 9, since: 8))
+            let source = try #require(try await store.find("source"))
+            let copy = try #require(try await store.find("copy"))
+            #expect(source.fence == 7 && copy.fence == 8)
+            #expect(source.version == nil && copy.version == nil)
+        }
+        await folder.remove()
+    }
+
+    @Test func readsFilesWithoutAFencingToken() throws {
+        let entry = Self.body(10)
+        let bytes = DiskFile(key: "k", keptAt: 1, lifetime: 2, fence: 3, entry: entry).bytes
+        let rest: [UInt8] = Array(bytes[40..<64] + bytes[72...])
+        let old: [UInt8] = Array("HALCYON1".utf8) + SHA256.hash(rest).bytes + rest
+        let file = try #require(DiskFile(old))
+        #expect(file.fence == 0 && file.key == "k" && file.entry == entry)
+        #expect(DiskFile(bytes)?.fence == 3)
+    }
+
+    @Test func purgedEntryIsNotStoredAgain() async throws {
+        let folder = TemporaryFolder("disk")
+        try await Self.with(folder.path) { store async throws in
+            @Sendable func stores(_ key: String, fence: Int) async throws -> Bool {
+                try await store.store(Self.body(10), as: key, for: 60, StoreOptions(fence: fence))
+            }
+            #expect(try await stores("k", fence: 5))
+            try await store.purge("k", at: 10, keepsNewer: true)
+            #expect(try await store.find("k") == nil)
+            for fence in [0, 5, 9] { #expect(try await !stores("k", fence: fence)) }
+            #expect(try await store.find("k") == nil)
+            #expect(try await stores("other", fence: 0))
+            // It was fetched after the purge.
+            #expect(try await stores("k", fence: 10))
+            try await store.purge("k", at: 10, keepsNewer: true)
+            #expect(try await store.find("k")?.fence == 10)
+            try await store.purge("k", at: 10, keepsNewer: false)
+            #expect(try await store.find("k") == nil)
+            #expect(try await store.find("other") != nil)
+        }
+        await folder.remove()
     }
 
     @Test func removesIncompleteFilesWhenOpened() async throws {

@@ -99,6 +99,27 @@ import Testing
         }
     }
 
+    /// Jobs that wait for the copy of a large source would otherwise hold its bytes several times.
+    @Test func waitingForACopyKeepsNoOriginal() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("200 OK", [], "source") }
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            let permits = PrioritySemaphore(1)
+            let cache = try SourceCache(loader, nil, permits: permits, log: .silent, metrics: Metrics())
+            let request = SourceRequest(try Source(origin.url("/a")))
+            let archive = Self.archive(AsyncEvent(), Lock(0))
+            let copy = CopyWork(archive: archive, original: try await cache.fetch(request))
+            let work = CoalescedSourceFetch(
+                request: request, use: .standard, cache: cache, first: .nothing, copy: copy)
+            let isHeld = copy.original != nil
+            work.willWait()
+            let isDropped = copy.original == nil
+            let hasFreePermit = permits.tryAcquire()
+            #expect(isHeld && isDropped && hasFreePermit)
+            await cache.close()
+        }
+        try await origin.stop()
+    }
+
     @Test func waitingForACopyOfTheSameProcessTakesNoPermit() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Cache-Control: max-age=600"], "source") }
         let folder = TemporaryFolder("copies")
@@ -131,7 +152,9 @@ import Testing
         try await origin.stop()
     }
 
-    @Test(.limitedParallelism) func waitingForACopyOfAnotherProcessTakesNoPermit() async throws {
+    /// A process that cannot get the copy from the other one fetches its original again, and makes its own.
+    @Test(.limitedParallelism, arguments: [true, false])
+    func waitingForACopyOfAnotherProcessTakesNoPermit(isStored: Bool) async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Cache-Control: max-age=600"], "source") }
         let server = try await RedisServer.start()
         let redis = RedisClient(try RedisEndpoint(server.url))
@@ -140,8 +163,12 @@ import Testing
         (options.duration, options.fallbackTimeout) = (.seconds(600), .seconds(60))
         let leases = (0..<2).map { _ in Leases(redis, subscriber, options, log: .silent, metrics: Metrics()) }
         try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            var options = SourceCacheOptions()
+            if !isStored { (options.copyBytes, options.handOverBytes) = (0, 0) }
             let caches = try leases.map {
-                try SourceCache(loader, redis, $0, permits: PrioritySemaphore(1), log: .silent, metrics: Metrics())
+                try SourceCache(
+                    loader, redis, $0, permits: PrioritySemaphore(1), options: options, log: .silent,
+                    metrics: Metrics())
             }
             let (gate, considered) = (AsyncEvent(), Lock(0))
             let archive = Self.archive(gate, considered)
@@ -163,6 +190,7 @@ import Testing
                 let copy = try await caller.value.source.body
                 #expect(copy == Array("copy".utf8))
             }
+            #expect(origin.requests.map(\.path) == ["/a", "/b"])
             for cache in caches { await cache.close() }
         }
         for lease in leases { await lease.close() }

@@ -2,6 +2,8 @@ import Concurrency
 import Formats
 import HalcyonModel
 import Redis
+import Subprocess
+import Telemetry
 import TestSupport
 import Testing
 
@@ -115,6 +117,32 @@ import Testing
                 try await group.waitForAll()
             }
         }
+    }
+
+    /// A store that cannot be asked may have the source.
+    @Test func cacheOnlyLookupFailsTemporarilyWithoutRedis() async throws {
+        let origin = RawOrigin { _ in RawOrigin.answer("200 OK", ["Cache-Control: max-age=600"], "a source") }
+        let folder = TemporaryFolder("sources")
+        try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
+            var settings = RedisSettings()
+            (settings.connectTimeout, settings.outageGrace) = (.milliseconds(50), .milliseconds(50))
+            let redis = RedisClient(RedisEndpoint(loopbackPort: LoopbackPort.reserve()), settings: settings)
+            var options = SourceCacheOptions()
+            options.folder = folder.path
+            let cache = try SourceCache(loader, redis, options: options, log: .silent, metrics: Metrics())
+            let request = SourceRequest(try Source(origin.url("/a")))
+            let error = await #expect(throws: JobError.self) { try await cache.fetch(request, .onlyKept) }
+            #expect(error?.code == .internal && error?.isRetryable == true)
+            #expect(origin.requests.isEmpty)
+            // A source on disk needs no other store.
+            _ = try await cache.fetch(request)
+            let kept = try await cache.fetch(request, .onlyKept)
+            #expect(kept.isFromCache)
+            await cache.close()
+            await redis.close()
+        }
+        await folder.remove()
+        try await origin.stop()
     }
 
     @Test func ignoresMalformedAndPermanentRedisEntries() async throws {

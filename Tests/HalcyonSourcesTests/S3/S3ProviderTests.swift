@@ -76,6 +76,41 @@ import Testing
         }
     }
 
+    private static func page(_ keys: [String], isTruncated: Bool, next: String? = nil) -> [RawOrigin.Step] {
+        let objects = keys.map { "<Contents><Key>\($0)</Key><Size>1</Size></Contents>" }.joined()
+        let token = next.map { "<NextContinuationToken>\($0)</NextContinuationToken>" } ?? ""
+        let list = "<IsTruncated>\(isTruncated)</IsTruncated>\(token)\(objects)"
+        return RawOrigin.answer("200 OK", [], "<ListBucketResult>\(list)</ListBucketResult>")
+    }
+
+    private static func list(from origin: RawOrigin) async throws -> S3ObjectPage {
+        try await withLoader({ $0.s3.endpoint = try? WebURL("http://127.0.0.1:\(origin.port)") }) { loader in
+            try await loader.list(try S3Prefix("s3://pictures/"), after: "a", count: 2)
+        }
+    }
+
+    /// A store may return no objects although more follow.
+    @Test func continuesListsAfterPagesWithoutObjects() async throws {
+        let origin = RawOrigin { request in
+            let query = request.path.drop { $0 != "?" }
+            if query.hasPrefix("?continuation-token=two&") { return Self.page(["b"], isTruncated: true, next: "three") }
+            if query.hasPrefix("?continuation-token=one&") { return Self.page([], isTruncated: true, next: "two") }
+            return Self.page([], isTruncated: true, next: "one")
+        }
+        let page = try await Self.list(from: origin)
+        #expect(page.objects.map(\.key) == ["b"] && page.isTruncated)
+        #expect(origin.requests.count == 3)
+        try await origin.stop()
+    }
+
+    /// A list that ends too early would hide objects.
+    @Test(arguments: [nil, "same"] as [String?]) func rejectsListsThatCannotBeContinued(next: String?) async throws {
+        let origin = RawOrigin { _ in Self.page([], isTruncated: true, next: next) }
+        let error = await #expect(throws: JobError.self) { _ = try await Self.list(from: origin) }
+        #expect(error?.isRetryable == true)
+        try await origin.stop()
+    }
+
     @Test func listsFailWithTheReason() async throws {
         try await Self.with({ options, _ in options.s3.credentials?.secretKey = "wrong" }) { loader, _ in
             await #expect {

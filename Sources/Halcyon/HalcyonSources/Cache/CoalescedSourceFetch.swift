@@ -14,8 +14,7 @@ struct FetchKey: Hashable, Sendable {
 struct CoalescedSourceFetch: DistributedExecution {
     private let request: SourceRequest
     private let use: SourceCacheUse
-    private let fetcher: SourceFetcher
-    private let meters: LoadMeters
+    private let cache: SourceCache
     private let firstVersion: Int
     /// The making of the archive copy; nil if the source itself is fetched.
     private let copy: CopyWork?
@@ -23,17 +22,18 @@ struct CoalescedSourceFetch: DistributedExecution {
     private let found: Lock<SourceCacheStack.SourceLookup>
 
     init(
-        request: SourceRequest, use: SourceCacheUse, fetcher: SourceFetcher, meters: LoadMeters,
-        first: SourceCacheStack.SourceLookup, copy: CopyWork? = nil
+        request: SourceRequest, use: SourceCacheUse, cache: SourceCache, first: SourceCacheStack.SourceLookup,
+        copy: CopyWork? = nil
     ) {
         self.request = request
         self.use = use
-        self.fetcher = fetcher
-        self.meters = meters
+        self.cache = cache
         firstVersion = first.version ?? -1
         found = Lock(first)
         self.copy = copy
     }
+
+    private var fetcher: SourceFetcher { cache.fetcher }
 
     var usesLeases: Bool { use != .none }
     var leaseKind: LeaseKind { .source }
@@ -44,13 +44,13 @@ struct CoalescedSourceFetch: DistributedExecution {
         use == .reload ? .anything : found.withLock { $0.version.map { .version($0) } ?? .nothing }
     }
 
-    func willWait() { copy?.releasePermit() }
+    func willWait() { copy?.dropOriginal() }
 
     /// Looks the source up in the cache. A version that was fetched while this operation waited is used even if it is
     /// stale.
     func stored(_ key: FetchKey, hasWaited: Bool, _ context: WorkContext) async throws -> CachedSource? {
         // A job that waits for a permit holds none.
-        copy?.releasePermit()
+        copy?.dropOriginal()
         let (found, permit) = try await fetcher.find(request, context.urgency, copyOf: copy?.archive)
         self.found.withLock { $0 = found }
         guard var hit = try fetcher.hit(found, permit, newerThan: firstVersion)?.source else {
@@ -89,11 +89,11 @@ struct CoalescedSourceFetch: DistributedExecution {
         let terms = StoreOptions(
             fence: execution.leases?.first?.fence ?? 0, trace: execution.context.trace,
             isWanted: execution.isWantedElsewhere)
-        return try await meters.measure(keys[0]) {
+        return try await cache.meters.measure(keys[0]) {
             do {
                 var (source, isShared) =
                     if let copy {
-                        try await copy.run(request, known, use, terms, execution, fetcher)
+                        try await copy.run(request, known, use, terms, execution, cache)
                     } else {
                         try await fetcher.fetch(request, known, use, terms, execution.context)
                     }

@@ -53,8 +53,9 @@ struct RedisSourceStore: SourceStore {
             return nil
         }
         accounts?.uses.recordAccess(CollectionOfOne(key), in: Self.quota)
+        let fence = fields[3].integer
         return FoundEntry(
-            entry: entry, residentTime: max(0, lifetime - Double(left)) / 1000, version: fields[3].integer,
+            entry: entry, residentTime: max(0, lifetime - Double(left)) / 1000, fence: fence, version: fence,
             loadedFor: fields[4].string.flatMap { TraceContext(traceparent: $0) })
     }
 
@@ -75,7 +76,7 @@ struct RedisSourceStore: SourceStore {
             arguments: [
                 .integer(Int((seconds * 1000).rounded(.up))), .bytes(description), .bytes(entry.body),
                 .integer(terms.fence), .string(String(name.item)), .string(terms.trace?.traceparent ?? ""),
-                .integer(min(terms.fence, terms.since ?? .max)),
+                .integer(terms.oldestFence),
             ])
         if reply.isNull { return false }
         guard let moments = reply.array, moments.count == 2, let expiresAt = moments[0].string.flatMap(Double.init),

@@ -84,44 +84,45 @@ final class CopyWork: Sendable {
     private let held: Lock<CachedSource?>
 
     /// Creates work.
-    /// - Parameter original: The original; nil if only a stale copy is known. It is then revalidated, and the original
-    ///   is fetched if it has changed.
+    /// - Parameter original: The original, if the caller has it.
     init(archive: SourceArchive, original: CachedSource? = nil) {
         self.archive = archive
         held = Lock(original)
     }
 
-    /// The original.
+    /// The original, unless it was dropped.
     var original: CachedSource? { held.withLock { $0 } }
 
-    /// Releases the permit of the original, unless others use it too. Its bytes are kept.
-    func releasePermit() { _ = held.withLock { $0?.permit.take() } }
+    /// Drops the original and its permit, unless others use them too. If the copy is made here after all, the original
+    /// is fetched again.
+    func dropOriginal() { _ = held.withLock { $0.take() } }
 
-    /// Returns the original with a permit, and waits for one if it was released.
-    private func permittedOriginal(_ permits: FetchPermits, _ urgency: WorkPriority) async throws -> CachedSource? {
-        guard var source = original, source.permit == nil else { return original }
-        let permit = try await permits.acquire(urgency)
-        permits.settle(permit, bytes: source.source.body.count)
-        source.permit = permit
-        return source
+    /// Returns true if the origin can confirm a stored copy. Without a validator, the bytes of the source tell whether
+    /// the copy is current.
+    static func canRevalidate(_ known: FoundEntry?, _ use: SourceCacheUse) -> Bool {
+        use == .standard && known?.entry.response.validators != nil
     }
 
     /// Returns the copy, or the original if that has none, and true if other workers can find it in the cache.
     /// - Parameter known: The stored copy.
     func run(
         _ request: SourceRequest, _ known: FoundEntry?, _ use: SourceCacheUse, _ terms: StoreOptions,
-        _ execution: Execution, _ fetcher: SourceFetcher
+        _ execution: Execution, _ cache: SourceCache
     ) async throws -> (source: CachedSource, isShared: Bool) {
+        let fetcher = cache.fetcher
         let source: CachedSource
-        if let original = try await permittedOriginal(fetcher.permits, execution.context.urgency) {
+        if let original {
             source = original
-        } else {
+        } else if Self.canRevalidate(known, use) {
             let (fetched, isShared) = try await fetcher.fetch(request, known, use, terms, execution.context)
             if fetched.original != nil {
                 archive.confirmed()
                 return (fetched, isShared)
             }
             source = fetched
+        } else {
+            // An original that was dropped has been reloaded before.
+            source = try await cache.fetch(request, use == .reload ? .standard : use, execution.context)
         }
         let digest = SHA256.hash(source.source.body).description
         let made: (body: [UInt8], original: ArchivedOriginal)?
@@ -180,11 +181,10 @@ extension SourceCache {
             }
             fetcher.permits.giveUp(permit, context.urgency)
         }
-        // Without a validator, the bytes of the source tell whether the copy is current.
-        if use == .standard, let entry = found.entry, entry.entry.response.validators != nil {
+        if CopyWork.canRevalidate(found.entry, use) {
             return try await share(request, found, use, CopyWork(archive: archive), context)
         }
-        // Only the work holds the original, so that its permit can be released.
+        // Only the work holds the original, so that it can be dropped.
         let work = CopyWork(archive: archive, original: try await fetch(request, use, context))
         if let original = work.original, !(try await archive.mayHaveCopy(original.source.body)) { return original }
         return try await share(
@@ -197,7 +197,7 @@ extension SourceCache {
     ) async throws -> CachedSource {
         let key = FetchKey(key: request.copyKey, use: use)
         let work = CoalescedSourceFetch(
-            request: request, use: use, fetcher: fetcher, meters: meters, first: found, copy: copy)
+            request: request, use: use, cache: self, first: found, copy: copy)
         guard let result = try await singleFlight.run([key], context, work)[key] else { throw CancellationError() }
         var source = result.value
         if !result.isOwn { source.isShared = true }

@@ -46,9 +46,9 @@ public struct SourceCache: Sendable {
     ///
     /// - Parameter context: The priority of the caller. Its `start` is called once, when the source is available or its
     ///   origin is about to be contacted.
-    /// - Throws: ``JobError``, possibly a cached one, and `not_found` for ``SourceCacheUse/onlyKept``;
-    ///   `CancellationError` when the task is cancelled, which ends the transfer unless others wait for it, and when
-    ///   the source is no longer wanted at its start.
+    /// - Throws: ``JobError``, possibly a cached one, and for ``SourceCacheUse/onlyKept`` `not_found`, or `internal` if
+    ///   Redis is unavailable; `CancellationError` when the task is cancelled, which ends the transfer unless others
+    ///   wait for it, and when the source is no longer wanted at its start.
     public func fetch(
         _ request: SourceRequest, _ use: SourceCacheUse = .standard, _ context: WorkContext = WorkContext()
     ) async throws -> CachedSource {
@@ -82,7 +82,7 @@ public struct SourceCache: Sendable {
         _ request: SourceRequest, _ found: SourceCacheStack.SourceLookup, _ use: SourceCacheUse, _ context: WorkContext
     ) async throws -> CachedSource {
         let key = FetchKey(key: request.tierKey, use: use)
-        let work = CoalescedSourceFetch(request: request, use: use, fetcher: fetcher, meters: meters, first: found)
+        let work = CoalescedSourceFetch(request: request, use: use, cache: self, first: found)
         guard let result = try await singleFlight.run([key], context, work)[key] else { throw CancellationError() }
         var source = result.value
         if !result.isOwn { source.isShared = true }
@@ -102,11 +102,15 @@ public struct SourceCache: Sendable {
         meters.progress(of: FetchKey(key: request.tierKey, use: use))
     }
 
-    /// Removes a source from the disk cache of this process, if it was stored at or before a time in seconds since
-    /// 1970. The purge itself removes it from Redis.
-    public func evictLocal(_ request: SourceRequest, storedBefore moment: Double) async {
-        await fetcher.stores.evictLocal(request.tierKey, keptBy: moment)
-        await fetcher.stores.evictLocal(request.copyKey, keptBy: moment)
+    /// Removes a purged source from the disk cache of this process. Fetches that began before the purge do not store it
+    /// there again. The purge itself removes it from Redis.
+    /// - Parameters:
+    ///   - time: The time of the purge by the clock of Redis, in microseconds since 1970.
+    ///   - keepsNewer: True to keep a source whose fetch began after the purge.
+    public func purgeLocal(_ request: SourceRequest, at time: Int64, keepsNewer: Bool) async {
+        for key in [request.tierKey, request.copyKey] {
+            await fetcher.stores.purgeLocal(key, at: Int(time), keepsNewer: keepsNewer)
+        }
     }
 
     /// Cancels background work and closes the stores.

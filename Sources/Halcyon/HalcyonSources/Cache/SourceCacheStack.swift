@@ -53,6 +53,8 @@ struct SourceCacheStack: Sendable {
         var entry: FoundEntry?
         /// The version in the shared store, usable or not.
         var version: Int?
+        /// The error of the shared store; nil if it was asked or need not be.
+        var sharedStoreError: (any Error)?
 
         static let nothing = SourceLookup()
     }
@@ -60,7 +62,9 @@ struct SourceCacheStack: Sendable {
     func find(_ key: String, where isUsable: (FoundEntry) -> Bool) async -> SourceLookup {
         var finding = SourceLookup.nothing
         for store in stores {
-            guard let found = await store.find(key) else { continue }
+            let result = await store.find(key)
+            if store.isShared, case .failure(let error) = result { finding.sharedStoreError = error }
+            guard case .success(let found?) = result else { continue }
             if let version = found.version { finding.version = version }
             guard isUsable(found) else { continue }
             if case .fresh = found.entry.response.freshness(after: found.residentTime, policy) {
@@ -111,8 +115,8 @@ struct SourceCacheStack: Sendable {
     }
 
     /// Removes an entry from the disk cache only.
-    func evictLocal(_ key: String, keptBy moment: Double) async {
-        await purgeErrors.tolerating { try await disk?.remove(key, keptBy: moment) }
+    func purgeLocal(_ key: String, at time: Int, keepsNewer: Bool) async {
+        await purgeErrors.tolerating { try await disk?.purge(key, at: time, keepsNewer: keepsNewer) }
     }
 
     func close() async {
@@ -150,14 +154,14 @@ private struct LoggingSourceStore: Sendable {
         self.log = log
     }
 
-    func find(_ key: String) async -> FoundEntry? {
+    func find(_ key: String) async -> Result<FoundEntry?, any Error> {
         do {
             let found = try await store.find(key)
             lookups.count(isHit: found != nil)
-            return found
+            return .success(found)
         } catch {
             troubled(error)
-            return nil
+            return .failure(error)
         }
     }
 

@@ -32,6 +32,8 @@ struct FoundEntry: Sendable {
     let entry: SourceEntry
     /// The time since it was stored in seconds, by the clock of the store.
     let residentTime: Double
+    /// The fencing token of its bytes, 0 for none; nil if unknown.
+    var fence: Int?
     /// The fencing token under which it was stored, if the store is shared by all workers.
     var version: Int?
     /// The span for which it was fetched, if known.
@@ -48,6 +50,9 @@ struct StoreOptions: Sendable {
     var trace: TraceContext?
     /// Returns true if another worker waits for the entry.
     var isWanted: @Sendable () async -> Bool = { false }
+
+    /// The lower of both fencing tokens. Data that was requested before a purge has a lower one than the purge.
+    var oldestFence: Int { min(fence, since ?? .max) }
 }
 
 /// A store for entries of the source cache.
@@ -59,7 +64,8 @@ protocol SourceStore: Sendable {
     func find(_ key: String) async throws -> FoundEntry?
     /// Stores an entry and replaces an older one.
     /// - Parameter seconds: The lifetime; above 0.
-    /// - Returns: True if the entry was stored. False if it is too large or the store has a newer one.
+    /// - Returns: True if the entry was stored. False if it is too large, the store has a newer one, or the source was
+    ///   purged after the request.
     @discardableResult
     func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool
     /// Removes an entry.

@@ -63,9 +63,13 @@ struct SourceFetcher: Sendable {
     }
 
     /// Returns a stored response that may be used if no origin may be contacted.
-    /// - Throws: ``JobError`` `not_found` if there is no usable response.
+    /// - Throws: ``JobError`` `not_found` if there is no usable response; `internal` if the shared store could not be
+    ///   asked for one.
     func kept(_ finding: SourceCacheStack.SourceLookup, _ permit: SemaphorePermit) throws(JobError) -> CachedSource {
         if finding.entry?.entry.failure == nil, let (source, _) = try hit(finding, permit) { return source }
+        if let error = finding.sharedStoreError {
+            throw JobError(.internal, "cannot look up the source because Redis is unavailable", cause: error)
+        }
         throw JobError(.notFound, "the source is not cached, and the job requires cache.onlyIfCached")
     }
 
@@ -81,7 +85,7 @@ struct SourceFetcher: Sendable {
     private func use(_ found: FoundEntry, _ permit: SemaphorePermit?, _ counter: Counter) -> CachedSource {
         counter.add(1)
         var source = CachedSource(
-            found.entry, completedAt: Timestamp.now.seconds - found.residentTime, found.version, permit)
+            found.entry, completedAt: Timestamp.now.seconds - found.residentTime, found.fence, permit)
         source.loadedFor = found.loadedFor
         return source
     }

@@ -48,13 +48,31 @@ struct S3Provider: SourceProvider {
         }
     }
 
-    /// Lists objects with one request.
+    /// Lists objects. A page without objects is the last one.
     /// - Parameters:
     ///   - last: the key after which the list begins; nil for the first one.
     ///   - count: the maximum number of objects.
     /// - Throws: ``JobError``; `CancellationError`.
     func list(_ prefix: S3Prefix, after last: String?, count: Int) async throws -> S3ObjectPage {
-        let url = options.url(ofObjectsIn: prefix.bucket, prefix: prefix.prefix, after: last, count: count)
+        var continuation: String?
+        while true {
+            let page = try await page(of: prefix, after: last, continuing: continuation, count: count)
+            // A store may return no objects although more follow.
+            guard page.isTruncated, page.objects.isEmpty else { return page }
+            guard let next = page.continuation, next != continuation else {
+                throw JobError(
+                    .httpError, "the object store returned a part of a list that cannot be continued",
+                    isRetryable: true)
+            }
+            continuation = next
+        }
+    }
+
+    private func page(
+        of prefix: S3Prefix, after last: String?, continuing continuation: String?, count: Int
+    ) async throws -> S3ObjectPage {
+        let url = options.url(
+            ofObjectsIn: prefix.bucket, prefix: prefix.prefix, after: last, continuing: continuation, count: count)
         let response = try await web.download(
             try WebURL(url), isTrusted: options.endpoint != nil, unlike: Validators(), continuing: .ifMatch
         ) { request in

@@ -56,10 +56,13 @@ struct RenderStage: Sendable {
             }
             let lap = Interval(from: start.withLock { $0 })
             fetched.lap = lap
+            job.record(Timings(fetch: lap))
             job.trace?.fetched(fetched, request, lap)
             return fetched
         } catch {
-            job.trace?.failedToFetch(request, Interval(from: start.withLock { $0 }), error)
+            let lap = Interval(from: start.withLock { $0 })
+            job.record(Timings(fetch: lap))
+            job.trace?.failedToFetch(request, lap, error)
             throw error
         }
     }
@@ -109,11 +112,11 @@ struct RenderStage: Sendable {
             throw error
         }
         job.trace?.rendered(spent, Interval(from: start))
-        var timings = Timings()
-        timings[.fetch] = fetched.lap.milliseconds
+        var timings = Timings(fetch: fetched.lap)
         timings[.decode] = spent.decode.milliseconds
         timings[.process] = spent.process.milliseconds
         timings[.encode] = spent.encode.milliseconds
+        job.record(timings)
         return zip(indices, fences).enumerated().compactMap { place, variant in
             let (index, fence) = variant
             guard let (image, rendering, found) = rendered[place] else { return nil }
@@ -211,6 +214,14 @@ extension CachePolicy {
         guard source else { return .none }
         if onlyIfCached { return .onlyKept }
         return reload ? .reload : .standard
+    }
+}
+
+extension Timings {
+    /// Creates the timings of a fetch.
+    init(fetch lap: Interval) {
+        self.init()
+        self[.fetch] = lap.milliseconds
     }
 }
 

@@ -10,6 +10,9 @@ final class DiskSourceStore: SourceStore {
     private let threads: [ThreadPool]
     /// The files and their sizes.
     private let files: Lock<LRUCache<String, Int>>
+    /// The times of the latest purges in microseconds since 1970, by file. Data that was requested before its purge is
+    /// not stored.
+    private let purges = Lock(LRUCache<String, Int>(capacity: 10_000))
 
     /// Locks a folder under `path` and loads the entries that an earlier process left there. The call blocks.
     /// - Parameter capacity: The byte limit of all files together.
@@ -47,14 +50,18 @@ final class DiskSourceStore: SourceStore {
                 return nil
             }
             // The age is never negative, even if the clock was set back.
-            return FoundEntry(entry: file.entry, residentTime: max(0, now - file.keptAt))
+            return FoundEntry(entry: file.entry, residentTime: max(0, now - file.keptAt), fence: file.fence)
         }
     }
 
     func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
         let name = Self.name(of: key)
         return try await thread(of: name).run { [self] in
-            let file = DiskFile(key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, entry: entry).bytes
+            // As in Redis, data without a fencing token is older than any purge.
+            guard terms.oldestFence >= purges.withLock({ $0.peek(name) }) ?? 0 else { return false }
+            let file = DiskFile(
+                key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, fence: terms.oldestFence, entry: entry
+            ).bytes
             let gone = files.withLock { $0.insert(file.count, for: name, cost: file.count) }
             for (other, _) in gone where other != name { folder.remove(other) }
             guard file.count <= files.withLock({ $0.capacity }) else {
@@ -79,11 +86,15 @@ final class DiskSourceStore: SourceStore {
         try await thread(of: name).run { [self] in forget(name) }
     }
 
-    /// Removes an entry, unless it was stored later than a time in seconds since 1970.
-    func remove(_ key: String, keptBy moment: Double) async throws {
+    /// Removes an entry, and does not store data that was requested before the purge.
+    /// - Parameters:
+    ///   - time: The time of the purge in microseconds since 1970, which is comparable with fencing tokens.
+    ///   - keepsNewer: True to keep an entry that was requested after the purge.
+    func purge(_ key: String, at time: Int, keepsNewer: Bool) async throws {
         let name = Self.name(of: key)
+        purges.withLock { _ = $0.insert(time, for: name, cost: 1) }
         try await thread(of: name).run { [self] in
-            if let file = try folder.read(name).flatMap({ DiskFile($0) }), file.keptAt > moment { return }
+            if keepsNewer, let file = try folder.read(name).flatMap({ DiskFile($0) }), file.fence >= time { return }
             forget(name)
         }
     }
@@ -111,31 +122,38 @@ final class DiskSourceStore: SourceStore {
     private static func name(of key: String) -> String { String(SHA256.hash(Array(key.utf8)).description.prefix(32)) }
 }
 
-/// An entry as a file: key, time of storage, lifetime, metadata and bytes, with a checksum.
+/// An entry as a file: key, time of storage, lifetime, fencing token, metadata and bytes, with a checksum.
 ///
 /// All numbers are little-endian:
 ///
-///     8 bytes   HALCYON1
+///     8 bytes   HALCYON2
 ///     32        SHA-256 of everything that follows
 ///     8, 8      the time of storage in milliseconds since 1970, and the lifetime in milliseconds
 ///     4, 4      the lengths of the next two fields
+///     8         the fencing token
 ///     …         the key, the metadata (JSON), the source's bytes
+///
+/// Files that begin with HALCYON1 have no fencing token, which counts as 0.
 struct DiskFile: Sendable {
-    private static let magic = Array("HALCYON1".utf8)
-    private static let headSize = 64
+    private static let magic = Array("HALCYON2".utf8)
+    private static let magicWithoutFence = Array("HALCYON1".utf8)
+    private static let headSize = 72
+    private static let headSizeWithoutFence = 64
 
     let key: String
     let keptAt: Double
     let lifetime: Double
+    let fence: Int
     let entry: SourceEntry
 
     /// The content of the file.
     var bytes: [UInt8] {
         let (key, description) = (Array(key.utf8), entry.description)
         var rest: [UInt8] = []
-        rest.reserveCapacity(24 + key.count + description.count + entry.body.count)
+        rest.reserveCapacity(32 + key.count + description.count + entry.body.count)
         for number in [keptAt, lifetime] { rest.append(Int64((number * 1000).rounded())) }
         for count in [key.count, description.count] { rest.append(Int32(count)) }
+        rest.append(Int64(fence))
         rest += key
         rest += description
         rest += entry.body
@@ -143,28 +161,33 @@ struct DiskFile: Sendable {
     }
 
     /// Creates a file.
-    init(key: String, keptAt: Double, lifetime: Double, entry: SourceEntry) {
+    init(key: String, keptAt: Double, lifetime: Double, fence: Int, entry: SourceEntry) {
         self.key = key
         self.keptAt = keptAt
         self.lifetime = lifetime
+        self.fence = fence
         self.entry = entry
     }
 
     /// Parses a file. Returns nil if it is truncated, damaged or of another type.
     init?(_ bytes: [UInt8]) {
-        guard bytes.count >= Self.headSize, bytes.starts(with: Self.magic) else { return nil }
+        let hasFence = bytes.starts(with: Self.magic)
+        guard hasFence || bytes.starts(with: Self.magicWithoutFence) else { return nil }
+        let headSize = hasFence ? Self.headSize : Self.headSizeWithoutFence
+        guard bytes.count >= headSize else { return nil }
         let checksum = bytes.withUnsafeBytes { SHA256.hash(UnsafeRawBufferPointer(rebasing: $0[40...])) }
         guard checksum.bytes.elementsEqual(bytes[8..<40]) else { return nil }
         let (keyLength, descriptionLength) = (bytes.integer(at: 56, bytes: 4), bytes.integer(at: 60, bytes: 4))
-        let descriptionStart = Self.headSize + keyLength
+        let descriptionStart = headSize + keyLength
         let bodyStart = descriptionStart + descriptionLength
         guard bodyStart <= bytes.count,
             let entry = SourceEntry(
                 description: Array(bytes[descriptionStart..<bodyStart]), body: Array(bytes[bodyStart...]))
         else { return nil }
-        key = String(decoding: bytes[Self.headSize..<descriptionStart], as: UTF8.self)
+        key = String(decoding: bytes[headSize..<descriptionStart], as: UTF8.self)
         keptAt = Double(bytes.integer(at: 40, bytes: 8)) / 1000
         lifetime = Double(bytes.integer(at: 48, bytes: 8)) / 1000
+        fence = hasFence ? bytes.integer(at: 64, bytes: 8) : 0
         self.entry = entry
     }
 }
