@@ -77,6 +77,41 @@ import Testing
         }
     }
 
+    /// During an outage, a lease may be granted although its request has no reply.
+    @Test func leaseGrantedWithoutAReplyIsReleased() async throws {
+        try await LeaseFixture.with { fixture in
+            var settings = RedisSettings()
+            (settings.commandTimeout, settings.outageGrace) = (.seconds(60), .seconds(60))
+            let redis = RedisClient(try RedisEndpoint(fixture.server.url), settings: settings)
+            var options = LeaseFixture.patient
+            options.fallbackTimeout = .zero
+            let (first, second) = (try fixture.process(options, over: redis), try fixture.process())
+            let one = first.attempt([fixture.name], .result, WorkPriority(level: 1))
+            let other = second.attempt([fixture.name], .result, WorkPriority(level: 1))
+            // Loads the script.
+            await other.finish(try lease(try await other.acquire([(fixture.name, .nothing)]))[0], .givenUp)
+            let id = try #require(try await redis.send("CLIENT", "ID").integer)
+            _ = try await redis.send("PING")
+            // The next command has no reply.
+            let skipping = Task { try await redis.send("CLIENT", "REPLY", "SKIP") }
+            try await until("the reply will be skipped") {
+                let client = try await fixture.redis.send("CLIENT", "LIST", "ID", .integer(id)).string
+                return client?.contains("cmd=client") == true
+            }
+            let asking = Task { try await one.acquire([(fixture.name, .nothing)]) }
+            try await until("the lease is granted") {
+                try await fixture.redis.send("EXISTS", .string(fixture.name.lease)).integer == 1
+            }
+            _ = try await fixture.redis.send("CLIENT", "KILL", "ID", .integer(id))
+            #expect(try await asking.value == [.unavailable])
+            _ = await skipping.result
+            await one.end()
+            let next = try lease(try await other.acquire([(fixture.name, .nothing)]))[0]
+            #expect(next.deaths == 0)
+            await other.end()
+        }
+    }
+
     @Test func requestAfterAPurgeDoesNotWaitForOlderWork() async throws {
         try await LeaseFixture.with { fixture in
             let (one, other) = (store(fixture, "one"), store(fixture, "other"))

@@ -47,8 +47,9 @@ final class LeaseFixture: Sendable {
     }()
 
     /// Returns the leases of a new process.
-    func process(_ options: LeaseOptions = patient) throws -> Leases {
-        let redis = RedisClient(try RedisEndpoint(url))
+    /// - Parameter redis: The client of the process, which is closed with it; nil for a new one.
+    func process(_ options: LeaseOptions = patient, over redis: RedisClient? = nil) throws -> Leases {
+        let redis = try redis ?? RedisClient(RedisEndpoint(url))
         let subscriber = RedisSubscriber(try RedisEndpoint(url))
         let leases = Leases(redis, subscriber, options, log: .silent, metrics: Metrics())
         closing.withLock {

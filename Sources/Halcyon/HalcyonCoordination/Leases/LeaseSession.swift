@@ -57,8 +57,8 @@ public final class LeaseSession: Sendable {
         let known = wanted.map { name, seen in
             (name: name, seen: seen == .anything ? since[name].map { .version($0) } ?? seen : seen)
         }
-        let answers = try await leases.enter(known, attempt: name, level: urgency.level)
-        state.withLock { $0.unanswered.subtract(wanted.map(\.name)) }
+        let (answers, areCertain) = try await leases.enter(known, attempt: name, level: urgency.level)
+        if areCertain { state.withLock { $0.unanswered.subtract(wanted.map(\.name)) } }
         for (want, answer) in zip(wanted, answers) { record(answer, want) }
         return answers
     }

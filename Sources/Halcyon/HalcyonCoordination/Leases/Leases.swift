@@ -94,25 +94,30 @@ public final class Leases: Sendable {
     // MARK: Attempts
 
     /// Requests leases, and retries for a while if Redis does not respond. During an outage there is one attempt, which
-    /// fails at once without a connection, and succeeds if another primary of a cluster grants the leases.
+    /// succeeds if another primary of a cluster grants the leases. Without a connection it fails at once, and while no
+    /// primary serves their hash slot, after the grace period of the client (half a second).
+    /// - Returns: the result for each product, in their order, and false if a request without a reply may have been
+    ///   granted.
     /// - Throws: `CancellationError`.
     func enter(
         _ wanted: [(name: LeaseName, seen: KnownVersion)], attempt: String, level: Int
-    ) async throws -> [AcquireResult] {
+    ) async throws -> (answers: [AcquireResult], areCertain: Bool) {
+        var areCertain = true
         let giveUpAt = ContinuousClock.now + options.fallbackTimeout
         var backoff = Backoff(initial: .milliseconds(50), maximum: .milliseconds(500))
         while true {
             // A lease acquired now would never be released.
             if isClosed.withLock({ $0 }) { throw CancellationError() }
             do throws(RedisError) {
-                return try await store.enter(wanted, attempt: attempt, level: level)
+                return (try await store.enter(wanted, attempt: attempt, level: level), true)
             } catch {
+                if [.connectionLost, .timeout, .protocolError].contains(error.code) { areCertain = false }
                 switch error.code {
                 case .cancelled, .closed: throw CancellationError()
                 case _ where error.isRetriable && !outage.isOn && .now < giveUpAt: break
                 default:
                     outage.begin(error, at: wanted[0].name)
-                    return wanted.map { _ in .unavailable }
+                    return (wanted.map { _ in .unavailable }, areCertain)
                 }
             }
             try await Task.sleep(for: backoff.next())
