@@ -14,6 +14,7 @@ import Testing
 
     static let messages: [(json: String, message: ControlMessage)] = [
         (#"{"cancel":"article-17-hero"}"#, .cancel(.job("article-17-hero"))),
+        (#"{"cancel":"a","owner":"shop"}"#, .cancel(.job("a", ownedBy: "shop"))),
         (
             #"{"purge":{"source":"https://example.org/cat.jpg"}}"#,
             .purge(Purge(.source(try! Source("https://example.org/cat.jpg"))))
@@ -84,6 +85,7 @@ import Testing
             "expected one of cancel, purge, preset, pause, resume and list, found 2"
         ),
         (#"{"cancel":"a","cancel":"b"}"#, "cancel: duplicate name"),
+        (#"{"cancel":"a","owner":7}"#, "owner: expected a string"),
         (#"{"preset":"card","cancel":"a"}"#, "expected one of cancel, purge, preset, pause, resume and list, found 2"),
         (#"{"preset":""}"#, "preset: expected the name of a preset"),
         (#"{"purge":{}}"#, "purge: expected one of source, tag and key, or tenant alone"),

@@ -46,7 +46,7 @@ import Testing
         (#""file:///a%00""#, .invalidJob, "source: the path contains control characters"),
         (#""file:///%C3""#, .invalidJob, "source: the path is not UTF-8"),
         (#""s3://bucket/%C3""#, .invalidJob, "source: the key is not UTF-8"),
-        (#""s3://Bucket/a""#, .invalidJob, "source: Bucket is not a valid bucket name"),
+        (#""s3://Bucket/a""#, .invalidJob, "source: invalid bucket name"),
         (#""data:;base64,AB-_""#, .invalidJob, "source: malformed base64"),
         (#""data:,""#, .invalidJob, "source: the data is empty"),
         (#"{"base64":"AAAA","cacheKey":""}"#, .invalidJob, "source: cacheKey: expected 1 to 128 characters"),

@@ -47,6 +47,22 @@ import Testing
         #expect(rejection(#""webhook":7,"width":-1"#, by: Self.restricted)?.webhook == nil)
     }
 
+    @Test func rejectedJobHasTheWebhookOfItsPreset() throws {
+        let presets = try ["shop", "blog"].map { name in
+            try Preset(name, json: Array(#"{"job":{"webhook":"\#(name)"}}"#.utf8))
+        }
+        var reader = Self.restricted
+        reader.findPreset = { name in presets.first { $0.name == name } }
+        func webhook(_ members: String) -> Webhook? { rejection(#"\#(members),"width":-1"#, by: reader)?.webhook }
+        #expect(webhook(#""preset":"shop""#) == .name("shop"))
+        #expect(webhook(#""preset":{"name":"shop"},"webhook":null"#) == .name("shop"))
+        #expect(webhook(#""preset":"blog""#) == nil)
+        #expect(webhook(#""preset":"none""#) == nil)
+        // Its own webhook takes precedence.
+        #expect(webhook(#""preset":"blog","webhook":"shop""#) == .name("shop"))
+        #expect(webhook(#""preset":"shop","webhook":7"#) == nil)
+    }
+
     @Test func rejectsWebhooksInVariants() {
         #expect(rejection(#""variants":[{"webhook":"shop"}]"#)?.failure.message.contains("belongs to the job") == true)
     }

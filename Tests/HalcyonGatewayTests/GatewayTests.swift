@@ -49,4 +49,21 @@ import Testing
         }
         await gateway.shutdown(gracePeriod: .zero)
     }
+
+    /// So that pages can read their status and `Retry-After`.
+    @Test func serverLevelErrorsHaveCORSHeadersIfAllOriginsAreAllowed() async throws {
+        let cases: [(origin: String, allowed: String?)] = [("*", "*"), ("https://a.example", nil)]
+        for (origin, allowed) in cases {
+            var options = Self.options
+            options.access.origins = [origin]
+            let gateway = try await Gateway.start(options, on: [("127.0.0.1", 0)], log: .silent, metrics: Metrics())
+            let client = try RawClient(gateway.ports[0])
+            try await client.send("BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let answer = try await client.answer()
+            #expect(answer.status == 501 && answer.headers["access-control-allow-origin"] == allowed)
+            let exposed = answer.headers["access-control-expose-headers"]?.contains("Retry-After") ?? false
+            #expect(exposed == (allowed != nil))
+            await gateway.shutdown(gracePeriod: .zero)
+        }
+    }
 }

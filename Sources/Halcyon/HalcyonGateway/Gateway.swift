@@ -93,7 +93,7 @@ public final class Gateway: Sendable {
             .gauge, "halcyon_gateway_consuming", help: "1 if this gateway is reading the events topic, otherwise 0."
         ) { [weak feed] in feed?.isFollowing == true ? 1 : 0 }
         let deadLetters = DeadLetterService(
-            DeadLetterReader(options.topics, properties: options.kafka.reader, reader: options.reader),
+            DeadLetterReader(options.topics, properties: options.kafka.reader, reader: reader),
             options: options.dead, log: log)
         let probes = Probes(
             metrics: metrics, health: { [] },
@@ -147,7 +147,7 @@ public final class Gateway: Sendable {
                 hosts: HostRule(access))
             var limits = options.limits
             limits.responseHeadBytes = options.cacheTags.headBytes
-            let servers = try await listen(on: addresses, limits, log) { chain.reply(to: $0) }
+            let servers = try await listen(on: addresses, limits, headers, log) { chain.reply(to: $0) }
             gateway = Gateway(servers, router.routes, producer, redis, feed, states, overview, store, presets, probes)
         } catch {
             await Gateway([], [], producer, redis, feed, states, overview, store, presets, probes)
@@ -159,7 +159,7 @@ public final class Gateway: Sendable {
 
     /// Listens on all addresses, or on none if one fails.
     private static func listen(
-        on addresses: [(host: String, port: UInt16)], _ limits: HTTPServer.Limits, _ log: Log,
+        on addresses: [(host: String, port: UInt16)], _ limits: HTTPServer.Limits, _ headers: CommonHeaders, _ log: Log,
         _ replier: @escaping HTTPServer.RequestHandler
     ) async throws(HTTPServerError) -> [HTTPServer] {
         var settings = HTTPServer.Settings()
@@ -168,10 +168,11 @@ public final class Gateway: Sendable {
         settings.methods.formUnion(["QUERY", "TRACE"])
         settings.refusal = { refusal in
             var response = Problem(refused: refusal).response
-            SecurityHeaders.add(to: &response)
+            headers.add(to: &response, for: nil)
             return response
         }
-        settings.note = { log.take($0) }
+        let events = ServerEventLog(log, limitHint: "raise gateway.connections or gateway.connectionsPerAddress")
+        settings.note = { events.log($0) }
         var servers: [HTTPServer] = []
         do throws(HTTPServerError) {
             for address in addresses {

@@ -19,13 +19,16 @@ struct RandomEvents {
         if Int.random(in: 0..<8, using: &generator) == 0 {
             return Event(id: text(), time: time, subject: maybe(text()), jobID: nil, body: .purged(purged()))
         }
+        let body = body()
+        let warnings: [String] = pick([[], ["unknown field \"widht\""], ["a", "b"]])
         return Event(
             id: text(), time: time, subject: maybe(text()), jobID: text(),
             batch: maybe(BatchMembership(batch: pick(Self.batches), index: maybe(count() - 1))),
             echo: Job.PassthroughMetadata(
                 metadata: maybe(value()), placeholder: maybe(value()), altText: maybe(value())),
             preset: maybe(PresetReference("card", version: Int64(count()))),
-            traceparent: maybe("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), body: body())
+            traceparent: maybe("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            warnings: body.kind.isTerminal ? warnings : [], body: body)
     }
 
     private mutating func nextOfBatch() -> BatchEvent {
@@ -60,8 +63,7 @@ struct RandomEvents {
             var ready = Ready(
                 results: (0..<Int.random(in: 1...3, using: &generator)).map { _ in result() },
                 failures: maybe([JobError(pick(JobErrorCode.allCases), "words", variant: 3)]) ?? [], origin: origin,
-                timings: timings(), attempts: Int.random(in: 1...4, using: &generator),
-                warnings: [[], [text()], ["a", "b"]].randomElement(using: &generator)!)
+                timings: timings(), attempts: Int.random(in: 1...4, using: &generator))
             ready.alternative = maybe("https://mirror.example.org/cat.jpg")
             ready.fallback = maybe(JobError(pick(JobErrorCode.allCases), text()))
             return .ready(ready)

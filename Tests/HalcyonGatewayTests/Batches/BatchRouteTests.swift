@@ -336,6 +336,54 @@ import Testing
         }
     }
 
+    /// Submits a job of a batch.
+    private static func add(
+        _ index: Int, to batch: String, _ client: GatewayClient, key: String? = nil
+    ) async throws -> HTTPResponse {
+        let job = #"{"source":"initials:A","width":8,"batch":{"id":"\#(batch)","index":\#(index)}}"#
+        return try await client.send(.post, "/v1/jobs", job, headers: key.map { ["X-API-Key": $0] } ?? [:])
+    }
+
+    /// Waits until some jobs of a batch have ended.
+    private static func ended(_ count: Int, of batch: String, _ client: GatewayClient) async throws {
+        try await until("the jobs are counted") {
+            let state = try await client.send(.get, "/v1/batches/\(batch)", headers: ["X-API-Key": "r-secret"])
+            return state.json["ended"] as? Int == count
+        }
+    }
+
+    /// Also if the job has ended before the next one is submitted.
+    @Test func theFirstJobOfABatchCreatesItForItsKey() async throws {
+        try await Self.withCluster({ $0.access = Self.keys }) { _, client in
+            for index in 0..<2 {
+                #expect(try await Self.add(index, to: "own", client, key: "a-secret").status == 202)
+                try await Self.ended(index + 1, of: "own", client)
+            }
+            Self.expectProblem(try await Self.add(2, to: "own", client, key: "b-secret"), 409, "by another key")
+            let closed = try await client.send(
+                .post, "/v1/batches/own/close", #"{"total":2}"#, headers: ["X-API-Key": "a-secret"])
+            #expect(closed.status == 202)
+            try await Self.completed("own", client, headers: ["X-API-Key": "r-secret"])
+        }
+    }
+
+    @Test func onlyAdministratorsAddJobsToBatchesWithoutAnOwner() async throws {
+        try await Self.withCluster({ $0.access = Self.keys }) { fixture, client in
+            // A gateway without keys sends jobs as other producers do.
+            try await fixture.withGateway { (open: GatewayClient) async throws in
+                #expect(try await Self.add(0, to: "free", open).status == 202)
+            }
+            try await Self.ended(1, of: "free", client)
+            let added = try await Self.add(1, to: "free", client, key: "a-secret")
+            Self.expectProblem(added, 409, "through Kafka or the command line; adding jobs to it needs the scope admin")
+            #expect(try await Self.add(1, to: "free", client, key: "c-secret").status == 202)
+            let created = try await client.send(
+                .post, "/v1/batches?id=free", Self.jobs(1),
+                headers: ["X-API-Key": "a-secret", "Content-Type": "application/x-ndjson"])
+            Self.expectProblem(created, 409, "through Kafka or the command line; use a different id")
+        }
+    }
+
     @Test func retriedJobsRemainThoseOfTheKeyThatCreatedTheBatch() async throws {
         try await Self.withCluster({ $0.access = Self.keys }) { _, client in
             let (a, chief): (HTTPFields, HTTPFields) = (["X-API-Key": "a-secret"], ["X-API-Key": "c-secret"])

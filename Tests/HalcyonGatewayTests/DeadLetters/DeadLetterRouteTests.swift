@@ -1,5 +1,6 @@
 import Foundation
 import HalcyonCluster
+import HalcyonCoding
 import Kafka
 import TestSupport
 import Testing
@@ -28,6 +29,19 @@ import Testing
                 ] {
                     #expect(try await client.pages(query) == [jobs], "\(query)")
                 }
+            }
+        }
+    }
+
+    @Test func tenantFilterSelectsJobsOfPresets() async throws {
+        let preset = try Preset("card", json: Array(#"{"job":{"width":8,"tenant":"shop-7"}}"#.utf8))
+        try await GatewayFixture.with { fixture in
+            var record = DeadLetterFixture.record("", fixture.topics)
+            record.value = Array(#"{"id":"a","source":"initials:A","preset":"card"}"#.utf8)
+            try await fixture.deadLetters.publish([record])
+            try await fixture.deadLetters.publish("b")
+            try await fixture.withGateway({ $0.presets = [preset] }) { (client: GatewayClient) async throws in
+                #expect(try await client.pages("tenant=shop-7") == [["a"]])
             }
         }
     }

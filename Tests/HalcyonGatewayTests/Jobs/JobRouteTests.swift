@@ -12,6 +12,14 @@ import Testing
     private static let json: HTTPFields = ["Content-Type": "application/json"]
     private static let lines: HTTPFields = ["Content-Type": "application/x-ndjson"]
 
+    private static let access = AccessOptions.with {
+        $0.keys = [
+            APIKey(name: "a", secret: "a-secret", scopes: [.submit, .read]),
+            APIKey(name: "b", secret: "b-secret", scopes: [.submit, .read]),
+            APIKey(name: "chief", secret: "c-secret", scopes: [.admin]),
+        ]
+    }
+
     @Test func acceptsRendersAndReportsAJob() async throws {
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker {
@@ -46,19 +54,12 @@ import Testing
 
     /// A key cannot cancel jobs of another key or reuse their ids. A key with the scope `admin` can cancel all jobs.
     @Test func jobsBelongToTheKeyThatSubmittedThem() async throws {
-        let access = AccessOptions.with {
-            $0.keys = [
-                APIKey(name: "a", secret: "a-secret", scopes: [.submit, .read]),
-                APIKey(name: "b", secret: "b-secret", scopes: [.submit, .read]),
-                APIKey(name: "chief", secret: "c-secret", scopes: [.admin]),
-            ]
-        }
         let (a, b, admin): (HTTPFields, HTTPFields, HTTPFields) = (
             ["X-API-Key": "a-secret"], ["X-API-Key": "b-secret"], ["X-API-Key": "c-secret"]
         )
         func job(_ id: String) -> String { #"{"id":"\#(id)","source":"initials:J","width":8}"# }
         try await GatewayFixture.with { fixture in
-            try await fixture.withGateway({ $0.access = access }) { (client: GatewayClient) async throws in
+            try await fixture.withGateway({ $0.access = Self.access }) { (client: GatewayClient) async throws in
                 #expect(try await client.send(.post, "/v1/jobs", job("one"), headers: a).status == 202)
                 // The same key can submit it again.
                 #expect(try await client.send(.post, "/v1/jobs", job("one"), headers: a).status == 202)
@@ -89,6 +90,42 @@ import Testing
                 #expect(try await client.send(.delete, "/v1/jobs/one").status == 202)
             }
         }
+    }
+
+    @Test func cancellationByAKeySparesJobsOfOtherProducersWithTheSameID() async throws {
+        let origin = RawOrigin { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd] }
+        func job(_ path: String) -> String { #"{"id":"one","source":"\#(origin.url(path))","width":8}"# }
+        let admin: HTTPFields = ["X-API-Key": "c-secret"]
+        var key = Self.lines
+        key["X-API-Key"] = "a-secret"
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker {
+                // A gateway without keys sends jobs as other producers do.
+                try await fixture.withGateway { (open: GatewayClient) async throws in
+                    #expect(try await open.send(.post, "/v1/jobs", job("/kafka")).status == 202)
+                }
+                try await fixture.withGateway({ $0.access = Self.access }) { (client: GatewayClient) async throws in
+                    /// The sources of the jobs in flight; nil if the worker has not replied in time.
+                    @Sendable func sources() async throws -> [String]? {
+                        let list = try await client.send(.get, "/v1/jobs", headers: admin).json
+                        guard (list["missing"] as? [String])?.isEmpty == true else { return nil }
+                        return (list["jobs"] as? [[String: Any]])?.compactMap { $0["source"] as? String }
+                    }
+                    for (path, source) in [("/v1/jobs", "/job"), ("/v1/batches", "/batch")] {
+                        let submitted = try await client.send(.post, path, job(source), headers: key)
+                        #expect([200, 202].contains(submitted.status))
+                    }
+                    try await until("all jobs are in flight") { try await sources()?.count == 3 }
+                    #expect(try await client.send(.delete, "/v1/jobs/one", headers: key).status == 202)
+                    let other = origin.url("/kafka")
+                    try await until("only the other job is in flight") { try await sources() == [other] }
+                    let body = #"{"source":"\#(other)"}"#
+                    #expect(try await client.send(.post, "/v1/cancel", body, headers: admin).status == 202)
+                    try await until("no job is in flight") { try await sources()?.isEmpty == true }
+                }
+            }
+        }
+        try await origin.stop()
     }
 
     /// For a single job and for NDJSON.

@@ -22,7 +22,9 @@ extension ControlMessage: JSONWritable {
     public func write(to writer: inout JSONWriter) {
         writer.object { writer in
             switch self {
-            case .cancel(.job(let id)): writer.member("cancel", id)
+            case .cancel(.job(let id, let owner)):
+                writer.member("cancel", id)
+                writer.member("owner", owner)
             case .cancel(let target): writer.member("cancel", target)
             case .purge(let purge, let time):
                 writer.member("purge", purge)
@@ -63,11 +65,13 @@ extension Purge: JSONWritable {
 }
 
 extension CancelTarget: JSONWritable {
-    /// Writes an object with the target and the tenant, or with the id of a job.
+    /// Writes an object with the target and the tenant, or with the id of a job and its owner.
     public func write(to writer: inout JSONWriter) {
         writer.object { writer in
             switch self {
-            case .job(let id): writer.member("id", id)
+            case .job(let id, let owner):
+                writer.member("id", id)
+                writer.member("owner", owner)
             case .tag(let tag, let tenant):
                 writer.member("tag", tag)
                 writer.member("tenant", tenant)
@@ -142,7 +146,7 @@ extension JobDecoder {
     /// - Throws: ``InvalidControlMessageError`` if the message is malformed or of an unknown kind.
     public func control(_ bytes: [UInt8]) throws(InvalidControlMessageError) -> ControlMessage {
         var messages: [ControlMessage] = []
-        var time: Int64?
+        var (time, owner): (Int64?, String?)
         do throws(JSONError) {
             let root = try JSON.parse(bytes, maximumSize: maximumBytes)
             try root.forEachMember { name, value throws(JSONError) in
@@ -154,6 +158,7 @@ extension JobDecoder {
                 case "resume": messages.append(.resume(try PauseTarget(value)))
                 case "list": messages.append(.list(try JobListRequest(value)))
                 case "time": time = try value.given.map { given throws(JSONError) in try given.integer() }
+                case "owner": owner = try value.given.map { given throws(JSONError) in try given.string() }
                 default: break
                 }
             }
@@ -165,6 +170,7 @@ extension JobDecoder {
             throw .wrong("expected one of cancel, purge, preset, pause, resume and list, found \(messages.count)")
         }
         return switch message {
+        case .cancel(.job(let id, _)): .cancel(.job(id, ownedBy: owner))
         case .purge(let purge, _): .purge(purge, at: time)
         case .pause(let target, _): .pause(target, at: time)
         case .resume(let target, _): .resume(target, at: time)

@@ -25,6 +25,7 @@ extension Event {
             writer.object { writer in
                 if let jobID { writeJob(jobID, to: &writer) }
                 writeBody(to: &writer)
+                writer.member("warnings", warnings.isEmpty ? nil : warnings)
             }
         }
         return writer.bytes
@@ -105,7 +106,6 @@ extension Ready {
                 writer.member("retryable", fallback.isRetryable)
             }
         }
-        writer.member("warnings", warnings.isEmpty ? nil : warnings)
     }
 }
 

@@ -83,7 +83,7 @@ public struct ValidatedJob: Sendable {
     public let lane: Lane
     /// The fields that are unknown to this version.
     public let unknownFields: [String]
-    /// The unknown fields as human-readable warnings, limited in number, as in the job's `ready` event.
+    /// The unknown fields as human-readable warnings, limited in number, as in the job's terminal event.
     public var warnings: [String] { DecodedJob.warnings(of: unknownFields) }
 
     /// Validates a job.

@@ -124,11 +124,15 @@ public struct JobDecoder: Sendable {
             // Invalid messages and fields fail when the job is decoded.
             let root = try? JSON.parse(bytes, maximumSize: maximumBytes)
         else { return nil }
-        // As above.
-        let preset = root.member("preset")?.given.flatMap { try? PresetReference($0).name }.flatMap(findPreset)
-        let value = root.member("tenant")?.given ?? preset?.tenant
+        let value = root.member("tenant")?.given ?? preset(of: root)?.tenant
         // As above.
         return value.flatMap { try? JobFields.tenant($0) }
+    }
+
+    /// Returns the preset that a message names, whatever its version; nil if it names none, or none that is known.
+    func preset(of root: JSONElement) -> Preset? {
+        // An invalid reference fails when the job is decoded.
+        root.member("preset")?.given.flatMap { try? PresetReference($0).name }.flatMap(findPreset)
     }
 
     /// Returns the error for a message that is rejected for a reason outside its value.
@@ -177,7 +181,7 @@ public struct InvalidJobError: Error, Sendable {
     public let id: String?
     /// The source; nil if it cannot be the subject of an event.
     public let source: String?
-    /// The webhook of the job; nil if it is missing, invalid or not permitted.
+    /// The webhook of the job, or of its preset; nil if it is missing, invalid or not permitted.
     public let webhook: Webhook?
     /// The batch that the job belongs to; nil if it is missing or invalid.
     public let batch: BatchMembership?
@@ -203,9 +207,10 @@ public struct InvalidJobError: Error, Sendable {
         self.missingPreset = missingPreset
         id = field("id", JobFields.id)
         source = field("source") { source throws(JSONError) in try Self.subject(source, reader) }
-        let webhook: Webhook? = field("webhook") { value throws(JSONError) in try value.webhook() }
-        // Webhooks that are not permitted are omitted.
         batch = field("batch") { value throws(JSONError) in try BatchMembership(value) }
+        let target: JSONElement? = root?.member("webhook")?.given ?? root.flatMap { reader.preset(of: $0)?.webhook }
+        // Webhooks that are invalid or not permitted are omitted.
+        let webhook: Webhook? = target.flatMap { try? $0.webhook() }
         self.webhook = webhook.flatMap { (try? reader.checkWebhook($0)) == nil ? nil : $0 }
         echo = Job.PassthroughMetadata(
             metadata: field("metadata", JobFields.echoed), placeholder: field("placeholder", JobFields.echoed),

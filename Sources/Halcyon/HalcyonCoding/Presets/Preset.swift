@@ -103,6 +103,9 @@ public struct Preset: Sendable {
     /// The tenant of the template; nil if it sets none.
     var tenant: JSONElement? { job.member("tenant")?.given }
 
+    /// The webhook of the template; nil if it sets none.
+    var webhook: JSONElement? { job.member("webhook")?.given }
+
     /// Returns true if the template sets a field.
     func sets(_ field: String) -> Bool { job.member(field)?.given != nil }
 }

@@ -28,9 +28,10 @@ struct CrossOrigin: Sendable {
     /// Adds the CORS headers to a response. If all origins are allowed, every response has the same ones, because a
     /// cache may answer a page with a response to a request without an origin (Fetch Standard, "CORS protocol and HTTP
     /// caches").
-    func add(to response: inout HTTPServer.Response, for request: HTTPServer.Request) {
+    /// - Parameter request: the request; nil if the server has answered it itself.
+    func add(to response: inout HTTPServer.Response, for request: HTTPServer.Request?) {
         if variesByOrigin { response.headers.add("Vary", "Origin") }
-        guard let allowed = allowed(request.headers.first("Origin")) else { return }
+        guard let allowed = allowed(request?.headers.first("Origin")) else { return }
         response.headers.add("Access-Control-Allow-Origin", allowed)
         response.headers.add(
             "Access-Control-Expose-Headers",

@@ -153,9 +153,9 @@ struct BatchRoutes: Sendable {
         case nil: break
         }
         // If Redis is down, the id is not known to be in use.
-        if let known = try? await withCancellationShield({ [batch] in try await store.announce(batch) }) {
+        if let known = try? await withCancellationShield({ [batch] in try await store.announce(batch).batch }) {
             guard known.owner == call.caller.name else {
-                throw Problem(.conflict, "another key has created a batch with this id; use a different id")
+                throw Problem(.conflict, "a batch with this id was created \(known.creation); use a different id")
             }
             guard known.total == nil else {
                 throw Problem(.conflict, "a batch with this id exists and is closed; use a different id")
@@ -212,7 +212,8 @@ struct BatchRoutes: Sendable {
         _ job: JobBuilder, _ index: Int, line: Int, _ writer: BatchWriter, _ call: RequestContext, for owner: String?
     ) async -> BatchLineProblem? {
         do {
-            let trace = call.traceparent.map { RecordHeader("traceparent", Array($0.utf8)) }
+            let trace = call.traceparent.map { RecordHeader("traceparent", $0) }
+            let key = owner.map { RecordHeader(OwnerHeader.name, $0) }
             let valid: ValidatedJob
             do throws(InvalidJobError) {
                 valid = try writer.validated(job, index: index)
@@ -223,7 +224,7 @@ struct BatchRoutes: Sendable {
             }
             try await withCancellationShield {
                 if let owner { try await submitter.memory.claim(valid.job.id, for: owner) }
-                try await writer.send(valid, headers: [trace].compactMap(\.self))
+                try await writer.send(valid, headers: [trace, key].compactMap(\.self))
             }
             return nil
         } catch let problem as Problem {

@@ -124,7 +124,9 @@ struct JobRoutes: Sendable {
         if let known = try? await memory.state(of: id), Self.isOver(known) {
             throw Problem(.conflict, "the job has already ended")
         }
-        try await control.notify(.cancel(.job(id)))
+        // Jobs of other producers may have the same id.
+        let owner = call.caller.mayAdminister ? nil : call.caller.name
+        try await control.notify(.cancel(.job(id, ownedBy: owner)))
         var writer = JSONWriter(capacity: 128)
         writer.object { writer in
             writer.member("id", id)

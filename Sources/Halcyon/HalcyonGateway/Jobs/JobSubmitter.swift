@@ -62,19 +62,21 @@ struct JobSubmitter: Sendable {
     /// Stores the state of a job, publishes the job to its lane and waits for Kafka's acknowledgement. All of this is
     /// completed even if the client has disconnected.
     /// - Parameter latest: the time after which it is not sent any more.
-    /// - Throws: ``Problem`` if the id belongs to a job of another key, the job to a batch of another key, or Kafka did
-    ///   not accept the job and never will.
+    /// - Throws: ``Problem`` if the id belongs to a job of another key, the caller may not add jobs to the batch of the
+    ///   job, or Kafka did not accept the job and never will.
     func submit(
         _ prepared: ValidatedJob, for caller: Principal, traceparent: String?, by latest: ContinuousClock.Instant? = nil
     ) async throws(Problem) {
         let id = prepared.job.id
         try await withCancellationShield { () async throws(Problem) -> Void in
-            if let batch = prepared.job.batch { try await checkOwner(of: batch, caller) }
-            if let name = caller.name { try await memory.claim(id, for: name) }
+            if let name = caller.name {
+                if let batch = prepared.job.batch?.batch { try await join(batch, name, caller) }
+                try await memory.claim(id, for: name)
+            }
             // Stored before the job is published, because its events must come later.
             let earlier = await memory.note(accepted: id)
             do throws(Problem) {
-                try await send(prepared, traceparent: traceparent, by: latest)
+                try await send(prepared, for: caller.name, traceparent: traceparent, by: latest)
             } catch {
                 await memory.withdraw(id, after: earlier)
                 throw error
@@ -83,22 +85,36 @@ struct JobSubmitter: Sendable {
         }
     }
 
-    /// Checks that a caller may add jobs to a batch. If Redis is down, the batch is not known.
-    private func checkOwner(of membership: BatchMembership, _ caller: Principal) async throws(Problem) {
-        // A batch from Kafka or the command line has no owner.
-        guard let batch = try? await batches.batch(membership.batch), batch.owner != caller.name else { return }
-        if caller.mayAdminister { return }
-        throw Problem(.conflict, "another key has created the batch of this job; use a different batch")
+    /// Checks that the caller with the key of this name may add jobs to a batch. If the batch is not known, creates it
+    /// for the key.
+    private func join(_ id: String, _ name: String, _ caller: Principal) async throws(Problem) {
+        let new = Batch(id: id, owner: name, created: Timestamp.now.milliseconds)
+        // If Redis is down, the owner of the batch is not known.
+        guard let (batch, isNew) = try? await batches.announce(new) else { return }
+        if isNew {
+            let writer = BatchWriter(id, producer, topics: topics, reader: reader)
+            do throws(KafkaError) {
+                try await writer.open(created: new.created, owner: name)
+            } catch {
+                throw Self.problem(error)
+            }
+        }
+        if batch.owner == name || caller.mayAdminister { return }
+        throw Problem(
+            .conflict, "the batch of this job was created \(batch.creation); adding jobs to it needs the scope admin")
     }
 
-    /// Publishes a job whose id is not returned to the client, so that its state is not stored.
-    /// - Parameter waitTimeout: the time that the client waits for the result, if no other client needs it.
+    /// Publishes a job without storing its state.
+    /// - Parameters:
+    ///   - owner: the name of the key that may cancel the job; nil if its id is not returned to the client.
+    ///   - waitTimeout: the time that the client waits for the result, if no other client needs it.
     func send(
-        _ prepared: ValidatedJob, traceparent: String?, by latest: ContinuousClock.Instant? = nil,
-        waitTimeout: WaitTimeout? = nil
+        _ prepared: ValidatedJob, for owner: String? = nil, traceparent: String?,
+        by latest: ContinuousClock.Instant? = nil, waitTimeout: WaitTimeout? = nil
     ) async throws(Problem) {
         let trace = traceparent.map { RecordHeader("traceparent", Array($0.utf8)) }
-        let headers = [trace, waitTimeout?.header].compactMap(\.self)
+        let key = owner.map { RecordHeader(OwnerHeader.name, $0) }
+        let headers = [trace, key, waitTimeout?.header].compactMap(\.self)
         do throws(KafkaError) {
             _ = try await producer.send(topics.record(of: prepared, headers: headers), by: latest)
         } catch {
@@ -111,6 +127,11 @@ struct JobSubmitter: Sendable {
             ? Problem(.tooLarge, "the job exceeds the maximum message size of the Kafka brokers")
             : Problem(.unavailable, "the job cannot be published to Kafka now; submit it again", retryAfter: 5)
     }
+}
+
+extension Batch {
+    /// The way in which the batch was created, for callers that do not own it.
+    var creation: String { owner == nil ? "through Kafka or the command line" : "by another key" }
 }
 
 extension Problem {

@@ -112,7 +112,8 @@ struct CommonHeaders: Sendable {
     let crossOrigin: CrossOrigin
 
     /// Adds the headers that the response does not set.
-    func add(to response: inout HTTPServer.Response, for request: HTTPServer.Request) {
+    /// - Parameter request: the request; nil if the server has answered it itself.
+    func add(to response: inout HTTPServer.Response, for request: HTTPServer.Request?) {
         SecurityHeaders.add(to: &response)
         crossOrigin.add(to: &response, for: request)
     }

@@ -17,8 +17,8 @@ public enum ControlMessage: Hashable, Sendable {
 
 /// The jobs to cancel.
 public enum CancelTarget: Hashable, Sendable {
-    /// The jobs with this id.
-    case job(String)
+    /// The jobs with this id. With the name of an API key, only those that were submitted with this key.
+    case job(String, ownedBy: String? = nil)
     /// The jobs of a tenant, or without a tenant, that have this tag.
     case tag(String, of: String? = nil)
     /// The jobs of a tenant, or without a tenant, that have this source. Jobs that add headers to its requests have a

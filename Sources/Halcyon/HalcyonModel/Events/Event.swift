@@ -61,6 +61,8 @@ public struct Event: Sendable {
     public var preset: PresetReference?
     /// The W3C trace context of the job.
     public var traceparent: String?
+    /// Human-readable warnings about the job, for its terminal event.
+    public var warnings: [String]
     /// The webhook to which the event is also delivered. It is not part of the serialized event.
     public var webhook: Webhook?
     /// The content of the event.
@@ -71,7 +73,7 @@ public struct Event: Sendable {
         id: String, time: Double, subject: String?, jobID: String?,
         batch: BatchMembership? = nil, echo: Job.PassthroughMetadata = Job.PassthroughMetadata(),
         preset: PresetReference? = nil,
-        traceparent: String? = nil, webhook: Webhook? = nil, body: Body
+        traceparent: String? = nil, warnings: [String] = [], webhook: Webhook? = nil, body: Body
     ) {
         self.id = id
         self.time = time
@@ -81,6 +83,7 @@ public struct Event: Sendable {
         self.echo = echo
         self.preset = preset
         self.traceparent = traceparent
+        self.warnings = warnings
         self.webhook = webhook
         self.body = body
     }
@@ -121,8 +124,6 @@ public struct Ready: Sendable {
     public var timings: Timings
     /// The number of attempts.
     public var attempts: Int
-    /// Human-readable warnings about the job.
-    public var warnings: [String]
     /// The alternative source that was used, as in ``Source/shownText``; nil for the source of the job.
     public var alternative: String?
     /// The failure of the job, if the results show its fallback picture instead; nil otherwise.
@@ -130,15 +131,13 @@ public struct Ready: Sendable {
 
     /// Creates the outcome of a job that is ready.
     public init(
-        results: [ImageResult], failures: [JobError] = [], origin: CacheStatus, timings: Timings, attempts: Int = 1,
-        warnings: [String] = []
+        results: [ImageResult], failures: [JobError] = [], origin: CacheStatus, timings: Timings, attempts: Int = 1
     ) {
         self.results = results
         self.failures = failures
         self.origin = origin
         self.timings = timings
         self.attempts = attempts
-        self.warnings = warnings
     }
 
     /// The earliest expiration of the results, in seconds since 1970; nil if one of them is not stored.

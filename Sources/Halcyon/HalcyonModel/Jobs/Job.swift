@@ -91,6 +91,31 @@ public struct Job: Sendable {
         return job
     }
 
+    /// Calls `body` for the job's own source and, while sources fail, for its alternatives in order.
+    /// - Parameter body: The work on one source. Its argument is the index of the alternative; nil for the job's own
+    ///   source.
+    /// - Returns: The value for the first source that does not fail.
+    /// - Throws: ``JobError`` if all sources fail: the first failure that a retry may fix, otherwise that of the job's
+    ///   own source. Errors that are not about the source are rethrown.
+    public func firstSource<Value>(
+        _ body: (_ alternative: Int?) async throws -> Value
+    ) async throws -> Value {
+        var sources: [Int?] = [nil]
+        sources += alternatives.indices.map { Optional($0) }
+        var failures: [JobError] = []
+        for alternative in sources {
+            do {
+                return try await body(alternative)
+            } catch let error as JobError where error.code.isOfSource && !alternatives.isEmpty {
+                failures.append(alternative.map { error.within("alternatives[\($0)]") } ?? error)
+            }
+        }
+        var failure = failures.first(where: \.isRetryable) ?? failures[0]
+        let others = failures.dropFirst().map { $0.code.rawValue }.joined(separator: ", ")
+        failure.message += "; no alternative source succeeded (\(others))"
+        throw failure
+    }
+
     /// Returns the job that renders the results again from a new response, and reports to nobody in particular.
     /// - Parameter id: The id of the new job.
     public func refreshing(as id: String) -> Job {
