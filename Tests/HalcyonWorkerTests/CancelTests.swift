@@ -46,6 +46,28 @@ import Testing
         try await origin.stop()
     }
 
+    @Test func everyTerminalEventNamesUnknownFields() async throws {
+        let (origin, other) = (Self.stallingOrigin(), RawOrigin { _ in RawOrigin.answer("404 Not Found") })
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                try await cluster.submit(Self.job("failed", other, #","widht":1"#))
+                try await cluster.submit(Self.job("cancelled", origin, #","widht":1"#))
+                try await cluster.submit(Self.job("superseded", origin, #","widht":1,"slot":"s","generation":1"#))
+                try await cluster.submit(
+                    #"{"id":"ready","source":"initials:R","width":8,"widht":1,"slot":"s","generation":2}"#)
+                try await cluster.publish(.cancel(.job("cancelled")))
+                for kind in ["ready", "failed", "cancelled", "superseded"] {
+                    let end = try await cluster.events.terminal(of: kind)
+                    let warnings = end.data["warnings"] as? [String]
+                    #expect(end.kind == kind && warnings == [#"unknown field "widht""#])
+                }
+                #expect(cluster.events.all.allSatisfy { $0.isTerminal || $0.data["warnings"] == nil })
+            }
+        }
+        try await origin.stop()
+        try await other.stop()
+    }
+
     private func partition(of end: EventLog.Entry) -> String {
         let parts = (end.json["id"] as? String ?? "").split(separator: "-")
         return parts.count == 4 ? "\(parts[1])-\(parts[2])" : "?"

@@ -35,6 +35,25 @@ import Testing
         #expect(metrics.value(of: #"halcyon_stage_duration_seconds_count{lane="low",stage="encode"}"#) == 0)
     }
 
+    /// After several attempts, the time in the queue includes waits in retry topics.
+    @Test func timeInTheQueueIsThatOfJobsWithOneAttempt() {
+        let counted = WorkerMetrics(metrics, tenants: 1)
+        func sum(_ stage: String) -> Double {
+            metrics.value(of: #"halcyon_stage_duration_seconds_sum{lane="high",stage="\#(stage)"}"#)
+        }
+        let jobs: [(attempts: Int, queued: Double)] = [(1, 250), (2, 60_000)]
+        for (attempts, queued) in jobs {
+            var timings = Timings()
+            timings[.queued] = queued
+            timings[.total] = 500
+            let ready = Ready(results: [], origin: .memory, timings: timings, attempts: attempts)
+            counted.ended(.ready(ready), .high, of: nil)
+            counted.ended(.failed(JobError(.timeout, "late"), attempts: attempts, timings: timings), .high, of: nil)
+        }
+        #expect(sum("queued") == 0.5)
+        #expect(sum("total") == 2)
+    }
+
     @Test func cancelledAndSupersededJobsAreNotFailures() {
         let counted = WorkerMetrics(metrics, tenants: 1)
         counted.ended(.cancelled, .normal, of: nil)

@@ -1,8 +1,10 @@
 import Concurrency
+import Formats
 import Foundation
 import HalcyonCluster
 import HalcyonModel
 import HalcyonWorker
+import Kafka
 import TestSupport
 import Testing
 
@@ -149,6 +151,73 @@ import Testing
             }
         }
         try await origin.stop()
+    }
+
+    /// Returns an origin that delays each response until the job has one more progress event. `/none` is not found.
+    private static func origin(_ cluster: WorkerFixture, of id: String) throws -> RawOrigin {
+        let photograph = try SampleImages.bytes()
+        let requests = Lock(0)
+        return RawOrigin { request in
+            let number = requests.withLock { count in
+                count += 1
+                return count
+            }
+            let response =
+                request.path == "/none" ? RawOrigin.answer("404 Not Found") : RawOrigin.Step.response(photograph)
+            let wait = RawOrigin.Step.wait { Self.progress(cluster, of: id).count >= number }
+            return [wait] + response
+        }
+    }
+
+    private static func expectUniqueIDs(_ events: [EventLog.Entry]) {
+        let ids = events.compactMap { $0.json["id"] as? String }
+        #expect(ids.count >= 2 && Set(ids).count == ids.count, "\(ids)")
+    }
+
+    /// The fallback picture is loaded in the attempt that failed.
+    @Test func fallbackPictureContinuesTheNumbersOfEvents() async throws {
+        try await WorkerFixture.with { cluster in
+            let origin = try Self.origin(cluster, of: "a")
+            try await cluster.withWorker {
+                $0.progressInterval = .milliseconds(100)
+            } _: {
+                let (source, fallback) = (origin.url("/none"), origin.url("/good"))
+                try await cluster.submit(#"{"id":"a","source":"\#(source)","width":30,"fallback":"\#(fallback)"}"#)
+                #expect(try await cluster.events.terminal(of: "a").kind == "ready")
+                Self.expectUniqueIDs(Self.progress(cluster, of: "a"))
+            }
+            try await origin.stop()
+        }
+    }
+
+    /// A postponed attempt does not count. Its job returns through a retry topic and makes the same attempt again.
+    @Test func postponedAttemptHasOtherIDsWhenItsJobReturns() async throws {
+        try await WorkerFixture.with(topics: RetryTopicTests.shortDelays) { cluster in
+            let origin = try Self.origin(cluster, of: "a")
+            try await cluster.withWorker {
+                $0.progressInterval = .milliseconds(100)
+            } _: {
+                for number in 1...2 {
+                    // Another source each time, because the first result is cached.
+                    let source = origin.url("/\(number)")
+                    let job = #"{"id":"a","source":"\#(source)","width":30}"#
+                    let record = ConsumedRecord(
+                        topic: cluster.topics.jobs(.normal), partition: 0, offset: 9_000_000,
+                        timestamp: Timestamp.now.milliseconds, value: Array(job.utf8))
+                    let history = AttemptHistory(began: record.timestamp)
+                    let message = RetryMessage(
+                        provenance: OriginalRecord(record), history: history, due: record.timestamp, hasStarted: true)
+                    try await cluster.producer.send(message.record(of: record, to: cluster.topics.retries[0]))
+                    try await until("the job has ended") {
+                        cluster.events.terminal.contains { $0.json["subject"] as? String == source }
+                    }
+                }
+                let events = Self.progress(cluster, of: "a")
+                #expect(events.allSatisfy { $0.data["attempt"] as? Int == 1 })
+                Self.expectUniqueIDs(events)
+            }
+            try await origin.stop()
+        }
     }
 
     /// A resumed transfer continues counting, and events carry the number of the attempt.

@@ -3,12 +3,12 @@ import Formats
 import Foundation
 import HalcyonCluster
 import HalcyonModel
-import HalcyonResults
 import Redis
 import Telemetry
 import TestSupport
 import Testing
 
+@testable import HalcyonResults
 @testable import HalcyonWorker
 
 /// Results that outlive Redis, with complete workers and a folder.
@@ -315,6 +315,29 @@ import Testing
             let restored = try await fixture.end("c")
             #expect(restored.origin == "store")
             #expect(restored.data["expiresAt"] as? String == longer.data["expiresAt"] as? String)
+        }
+    }
+
+    /// A purge by tag finds a result as long as it lives, whoever extends its life.
+    @Test func extensionKeepsTheTagsOfEarlierJobs() async throws {
+        try await Self.with { fixture in
+            let first = try await fixture.end("made", #","tags":["made"]"#)
+            #expect(try await fixture.end("hit", #","tags":["hit"]"#).origin == "memory")
+            #expect(try await fixture.end("longer", #","maxAge":5000"#).origin == "memory")
+            let (key, earliest) = (try #require(ResultKey(first.key)), Timestamp.now.seconds + 1000)
+            let store = try ResultStore.open(fixture.options, log: .silent, metrics: Metrics())
+            for tag in ["made", "hit"] {
+                let index = "halcyon:tag:{/\(tag)}"
+                let end = try await fixture.cluster.client.send("ZSCORE", .string(index), .string(first.key)).string
+                let seconds = (end.flatMap { Double($0) } ?? 0) / 1000
+                #expect(seconds > earliest)
+                let entry = ObjectName.entry(key, in: .tag(tag, of: nil))
+                try await until("the entry in the store lasts as long") {
+                    let expiry = try await store.storage.list(entry, after: nil).first?.expiresAt
+                    return expiry ?? 0 > earliest
+                }
+            }
+            await store.close(within: .seconds(5))
         }
     }
 

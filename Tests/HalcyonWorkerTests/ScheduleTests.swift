@@ -47,6 +47,20 @@ import Testing
         try await origin.stop()
     }
 
+    /// The rate permits one job in a thousand seconds.
+    @Test func movesThroughDelayTopicsDoNotCountTowardsTheRateOfTheTenant() async throws {
+        try await WorkerFixture.with(topics: Self.shortDelays) { cluster in
+            try await cluster.withWorker {
+                Self.useDelayTopics(&$0)
+                $0.tenants.limits.rates["shop"] = 0.001
+            } _: {
+                try await cluster.submit(
+                    #"{"id":"a","source":"initials:A","width":60,"height":60,"tenant":"shop","notBefore":1}"#)
+                #expect(try await cluster.events.terminal(of: "a").kind == "ready")
+            }
+        }
+    }
+
     @Test func shortWaitsStayInTheWorker() async throws {
         let metrics = Metrics()
         try await WorkerFixture.with(topics: Self.longDelay) { cluster in
@@ -55,6 +69,26 @@ import Testing
                 try await cluster.submit(#"{"id":"a","source":"initials:A","width":60,"height":60,"notBefore":1}"#)
                 #expect(try await cluster.events.terminal(of: "a").kind == "ready")
                 #expect(Timestamp.now.seconds >= submitted + 1 && Self.scheduled(metrics) == 0)
+            }
+        }
+    }
+
+    /// A job that waits on purpose does not look like one that waits for workers.
+    @Test func scheduledJobsCountAsDelayedAndNotAsLag() async throws {
+        let metrics = Metrics()
+        let names = [
+            "halcyon_jobs_in_flight", "halcyon_jobs_delayed", "halcyon_delayed_offsets", "halcyon_lag_offsets",
+            "halcyon_committed_offset_held_seconds",
+        ]
+        let delayed: [Double] = [1, 1, 1, 0, 0]
+        try await WorkerFixture.with(topics: Self.longDelay) { cluster in
+            try await cluster.withWorker(metrics: metrics, Self.useDelayTopics) {
+                try await cluster.submit(
+                    #"{"id":"a","source":"initials:A","width":60,"height":60,"notBefore":3000}"#)
+                try await until("the job is delayed") { names.map { metrics.value(of: $0) } == delayed }
+                try await cluster.publish(.cancel(.job("a")))
+                #expect(try await cluster.events.terminal(of: "a").kind == "cancelled")
+                try await until("no job is delayed") { metrics.value(of: "halcyon_jobs_delayed") == 0 }
             }
         }
     }

@@ -194,9 +194,10 @@ public final class Worker: Sendable {
         let publisher = PublishStage(
             events: EventPublisher(producer, topics: options.topics),
             outbox: transactional ?? AcknowledgedOutbox(producer), refusals: refusals, topics: options.topics,
-            resultStore: options.resultStore, errors: errors(of: "events"))
+            resultStore: options.resultStore, errors: errors(of: "events"), log: log)
         let lookup = LookupStage(
-            results: results, persist: persist, inlineLimit: options.results.inlineLimit, errors: errors(of: "results"))
+            results: results, tags: TagIndex(redis), persist: persist, inlineLimit: options.results.inlineLimit,
+            errors: errors(of: "results"))
         let renderings = PrioritySemaphore(options.concurrency + options.concurrency / 4, shares: lanes)
         let render = RenderStage(
             sources: sources, assets: assets, service: service, permits: renderings,
@@ -250,6 +251,7 @@ public final class Worker: Sendable {
         }
         var limits = options.consumer
         if options.overflows { limits.spilling = Set(options.topics.lanes) }
+        limits.delayed = Set(options.topics.retries + options.topics.delays)
         let overflow = OverflowWriter(
             publisher.outbox, topics: options.topics, log: log, metrics: metrics, fail: process)
         consumer = JobConsumer(

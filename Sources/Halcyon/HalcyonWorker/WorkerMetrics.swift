@@ -15,6 +15,8 @@ struct WorkerMetrics: Sendable {
     let unknownFields: Counter
     /// The number of times that a job was written to a delay topic, to wait for its start.
     let scheduled: Counter
+    /// The number of jobs in flight that wait for their start or their next attempt.
+    let delayed: Gauge
 
     /// The mechanism by which a job is retried.
     enum RetryMechanism: String, CaseIterable {
@@ -64,6 +66,8 @@ struct WorkerMetrics: Sendable {
             "halcyon_unknown_fields_total", help: "Unknown top-level fields in jobs.")
         scheduled = metrics.counter(
             "halcyon_scheduled_total", help: "Jobs written to a delay topic, where they wait for their start.")
+        delayed = metrics.gauge(
+            "halcyon_jobs_delayed", help: "Jobs in flight that wait for their start or their next attempt.")
     }
 
     /// Counts a job that ended with an event.
@@ -126,7 +130,7 @@ struct LaneMetrics: Sendable {
             metrics.histogram(
                 "halcyon_stage_duration_seconds",
                 help:
-                    "Time spent in each stage by jobs; total runs from submission to the end.",
+                    "Time that jobs spend in each stage; total is from taking a job to its end, without queued.",
                 labels: ["lane": lane.rawValue, "stage": $0.name])
         }
     }
@@ -136,10 +140,10 @@ struct LaneMetrics: Sendable {
         switch body {
         case .ready(let ready):
             self.ready[ready.origin]?.add()
-            observe(ready.timings)
-        case .failed(let failure, _, let timings):
+            observe(ready.timings, attempts: ready.attempts)
+        case .failed(let failure, let attempts, let timings):
             failed(failure.code)
-            observe(timings)
+            observe(timings, attempts: attempts)
         case .cancelled: cancelled.add()
         case .superseded: superseded.add()
         case .started, .progress, .purged: break
@@ -149,8 +153,10 @@ struct LaneMetrics: Sendable {
     /// Counts a failed job.
     func failed(_ code: JobErrorCode) { failures[code]?.add() }
 
-    private func observe(_ timings: Timings) {
-        for stage in Timings.Stage.allCases {
+    /// Records the durations of stages. After several attempts, the time in the queue includes waits in retry topics
+    /// and says nothing about the number of workers, so it is left out.
+    private func observe(_ timings: Timings, attempts: Int) {
+        for stage in Timings.Stage.allCases where stage != .queued || attempts <= 1 {
             if let milliseconds = timings[stage] { stages[stage.rawValue].observe(milliseconds / 1000) }
         }
     }

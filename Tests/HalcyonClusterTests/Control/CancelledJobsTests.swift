@@ -50,6 +50,20 @@ import Testing
         #expect(url.contains(job("t")) && !url.contains(job()) && !url.contains(JobIdentity(id: "t", submitted: 1)))
     }
 
+    @Test func cancellationByAKeySparesJobsOfOthersWithTheSameID() {
+        var jobs = CancelledJobs(capacity: 10, lifetime: 1000)
+        func isCancelled(_ id: String, of owner: String?) -> Bool {
+            var job = JobIdentity(id: id, submitted: 1)
+            job.owner = owner
+            return jobs.contains(job)
+        }
+        jobs.cancel(CancellationKey(.job("a", ownedBy: "shop")), at: 5, now: 5)
+        #expect(isCancelled("a", of: "shop") && !isCancelled("b", of: "shop"))
+        #expect(!isCancelled("a", of: "other") && !isCancelled("a", of: nil))
+        jobs.cancel("a", at: 5, now: 5)
+        #expect(isCancelled("a", of: "other") && isCancelled("a", of: nil))
+    }
+
     @Test func cancellationsOfAllKindsShareTheCapacity() {
         var jobs = CancelledJobs(capacity: 2, lifetime: 1000)
         for target in [CancelTarget.tenant("a"), .job("a"), .tag("a")] {

@@ -82,6 +82,38 @@ import Testing
         #expect(new.admitWithinLimits().count == 5)
     }
 
+    @Test func aWaitingJobCountsTowardsNoLimit() {
+        var limits = FlowLimiter.Limits()
+        limits.inFlight["a"] = 2
+        let limiter = FlowLimiter(limits)
+        var queue = AdmissionQueue<Element>(window: 16, reserve: 2, limiter: limiter)
+        let jobs = interleaved(["a"], 6)
+        #expect(queue.receive(jobs).map(\.offset) == [0, 1])
+        // Twice, as after a cancellation before the wait.
+        for _ in 0..<2 { queue.release(jobs[0]) }
+        #expect(queue.admitWithinLimits().map(\.offset) == [2] && queue.inFlight == 3)
+        // It begins again although the flow is at its limit.
+        for _ in 0..<2 { queue.resume(jobs[0]) }
+        #expect(queue.end([jobs[1]]).isEmpty && queue.admitWithinLimits().isEmpty)
+        #expect(queue.end([jobs[2]]).map(\.offset) == [3])
+        // A job may end while it waits.
+        queue.release(jobs[3])
+        #expect(queue.end([jobs[3]]).map(\.offset) == [4])
+        queue.release(jobs[4])
+        queue.releaseLimits()
+        #expect((0..<3).map { _ in limiter.begin("a") } == [true, true, false])
+    }
+
+    @Test func aDelayedRecordDoesNotCountTowardsTheRateAgain() {
+        var limits = FlowLimiter.Limits()
+        limits.rates["a"] = 0.001
+        let limiter = FlowLimiter(limits)
+        var delayed = AdmissionQueue<Element>(window: 16, reserve: 2, limiter: limiter, isRated: false)
+        var queue = AdmissionQueue<Element>(window: 16, reserve: 2, limiter: limiter)
+        #expect(delayed.receive(elements(5, "a")).count == 5)
+        #expect(queue.receive(elements(5, "a")).count == 1)
+    }
+
     @Test func everyLimitedRecordIsAdmittedOnce() {
         var limits = FlowLimiter.Limits()
         (limits.inFlight, limits.rates) = (["*": 2], ["0": 1_000_000])

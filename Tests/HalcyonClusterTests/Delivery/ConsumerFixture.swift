@@ -75,11 +75,12 @@ struct ConsumerFixture: Sendable {
     func submitInOrder(_ numbers: Range<Int>) async throws { try await submitInOrder(numbers.map(String.init)) }
 
     /// Submits jobs with these names to the first partition.
-    func submitInOrder(_ names: [String]) async throws {
+    /// - Parameter topic: The topic; nil for that of the normal lane.
+    func submitInOrder(_ names: [String], to topic: String? = nil) async throws {
         let servers = properties.filter { $0.key == "bootstrap.servers" }
         let producer = try Producer(properties: servers.merging(["enable.idempotence": "true"]) { $1 })
         // An idempotent producer keeps the order of a partition.
-        let topic = topics.jobs(.normal)
+        let topic = topic ?? topics.jobs(.normal)
         let errors = await producer.send(
             all: names.map { ProducerRecord(topic: topic, partition: 0, value: Array($0.utf8)) })
         for case let error? in errors { throw error }

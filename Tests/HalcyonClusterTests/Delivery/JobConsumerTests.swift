@@ -184,6 +184,24 @@ import Testing
         }
     }
 
+    @Test func delayedRecordsAreNoLag() async throws {
+        try await ConsumerFixture.with(.mock, partitions: 1) { fixture in
+            try await fixture.submitInOrder(["a", "b", "c"])
+            try await fixture.submitInOrder(["d", "e"], to: fixture.topics.delays[0])
+            try await fixture.submitInOrder(["f"], to: fixture.topics.retries[0])
+            try await fixture.submitInOrder(["g"], to: fixture.topics.overflow)
+            let (handler, metrics) = (ScriptedJobHandler { _ in .waits }, Metrics())
+            var options = Self.options
+            options.delayed = Set(fixture.topics.delays + fixture.topics.retries)
+            let consumer = handler.consumer(options, metrics: metrics)
+            try await fixture.start(consumer)
+            try await until("all jobs are received") { handler.received.count == 7 }
+            #expect(metrics.value(of: "halcyon_lag_offsets") == 4)
+            #expect(metrics.value(of: "halcyon_delayed_offsets") == 3)
+            #expect(await consumer.shutdown(gracePeriod: .seconds(600)) == 0)
+        }
+    }
+
     @Test(arguments: BrokerKind.available) func redeliversAndCountsUntrackedJobs(_ broker: BrokerKind) async throws {
         try await ConsumerFixture.with(broker, partitions: 1) { fixture in
             try await fixture.submitInOrder(0..<100)

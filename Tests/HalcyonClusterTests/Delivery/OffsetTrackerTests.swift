@@ -179,6 +179,33 @@ import Testing
         expect(tracker.release(entries[2]), false)
     }
 
+    @Test func waitingJobHoldsBackTheOffsetOnceItIsDue() {
+        let (other, start) = (TopicPartition("jobs", 1), ContinuousClock.now)
+        let due = start + .seconds(1800)
+        var tracker = OffsetTracker(window: 8, metadataLimit: 4096)
+        expect(tracker.reassign(partition, nil), 8)
+        expect(tracker.reassign(other, nil), 8)
+        let first = tracker.taken(0, of: partition, at: start)!
+        let second = tracker.taken(1, of: partition, at: start)!
+        #expect(tracker.heldBackSince() == start)
+        expect(tracker.release(first, until: due), true)
+        #expect(tracker.heldBackSince() == due)
+        // A job of another partition does not wait.
+        let later = start + .seconds(1)
+        let third = tracker.taken(0, of: other, at: later)!
+        #expect(tracker.heldBackSince() == later)
+        _ = tracker.end(third)
+        // The attempt counts from then on, also if it is released without another wait.
+        expect(tracker.begin(first), true)
+        expect(tracker.release(first), true)
+        #expect(tracker.heldBackSince() == due)
+        let end = due + .seconds(60)
+        _ = tracker.end(first, at: end)
+        #expect(tracker.heldBackSince() == end)
+        _ = tracker.end(second)
+        #expect(tracker.heldBackSince() == nil)
+    }
+
     @Test func acceptsNothingFromUnassignedPartitions() {
         var tracker = OffsetTracker(window: 8, metadataLimit: 4096)
         expect(tracker.taken(0, of: partition), nil)
@@ -337,8 +364,10 @@ extension OffsetTracker {
     }
 
     /// Receives an offset and returns its entry; nil if it is not to be processed.
-    mutating func taken(_ offset: Int64, of partition: TopicPartition) -> Entry? {
-        if case .taken(let entry) = receive(offset, bytes: 1, of: partition) { entry } else { nil }
+    mutating func taken(
+        _ offset: Int64, of partition: TopicPartition, at now: ContinuousClock.Instant = .now
+    ) -> Entry? {
+        if case .taken(let entry) = receive(offset, bytes: 1, of: partition, at: now) { entry } else { nil }
     }
 }
 

@@ -83,6 +83,27 @@ import Testing
         #expect(letter.originalBytes == record.value?.count && letter.headers == record.headers)
     }
 
+    @Test func jobHasTheTenantOfItsPreset() throws {
+        let preset = try Preset("card", json: Array(#"{"job":{"width":8,"tenant":"shop-7"}}"#.utf8))
+        var reader = JobDecoder()
+        reader.findPreset = { $0 == "card" ? preset : nil }
+        func tenant(of message: String, _ reader: JobDecoder) throws -> String? {
+            var record = record
+            record.value = Array(message.utf8)
+            let summary = DeadLetterSummary(try letter(nil, of: record), isReplayed: false, topics, reader)
+            let filter = try #require(DeadLetterFilter(.tenant, "shop-7"))
+            let matches: Bool = DeadLetterFilter.all([filter], match: summary)
+            #expect(matches == (summary.tenant == "shop-7"))
+            return summary.tenant
+        }
+        let message = #"{"id":"a","source":"initials:A","preset":"card"}"#
+        #expect(try tenant(of: message, reader) == "shop-7")
+        #expect(try tenant(of: message, JobDecoder()) == nil)
+        #expect(try tenant(of: #"{"id":"a","tenant":"shop-7"}"#, reader) == "shop-7")
+        #expect(try tenant(of: #"{"id":"a","tenant":"a b"}"#, reader) == "a b")
+        #expect(try tenant(of: "no JSON", reader) == nil)
+    }
+
     @Test func replayMarkerIsNotADeadLetter() throws {
         let marker = Replay.mark(DeadLetterID("3-17")!, topics)
         #expect(marker.partition == 3 && marker.value == nil)

@@ -31,6 +31,40 @@ import Testing
         }
     }
 
+    private func end(of key: String, _ tag: String, _ redis: RedisClient) async throws -> Double {
+        try await redis.send("ZSCORE", .string("halcyon:tag:{\(tag)}"), .string(key)).number ?? 0
+    }
+
+    @Test(arguments: RedisDeployment.Kind.allCases, [nil, "shop/7"] as [String?])
+    func extensionReachesTheTagsOfAllJobs(on kind: RedisDeployment.Kind, tenant: String?) async throws {
+        try await ResultCacheFixture.with(kind) { cache, redis, _ in
+            let (tags, key, names) = (TagIndex(redis), "halcyon:{a}:1", ["maker", "ü b/%"])
+            let life = try #require(
+                try await cache.store(
+                    [1], ResultCacheFixture.metadata, as: key, for: 60, by: .response, of: tenant, tags: [names[0]]))
+            for name in names { try await tags.index(key, until: life.expiresAt, under: [name], of: tenant) }
+            let later = life.expiresAt + 6000
+            let extended = try await tags.extend(key, until: later, of: tenant)
+            #expect(Set(extended) == Set(names))
+            for name in names {
+                let end = try await end(of: key, "\(tenant ?? "")/\(name)", redis)
+                #expect(end >= later * 1000)
+            }
+        }
+    }
+
+    /// A job may extend the life of a result before the job that made it adds it to its tags.
+    @Test func entryLastsAsLongAsItsResult() async throws {
+        try await ResultCacheFixture.with { cache, redis, _ in
+            let (tags, key) = (TagIndex(redis), "halcyon:{a}:1")
+            let life = try #require(
+                try await cache.store([1], ResultCacheFixture.metadata, as: key, for: 6000, by: .response))
+            try await tags.index(key, until: life.expiresAt - 5000, under: ["a"], of: nil)
+            let end = try await end(of: key, "/a", redis)
+            #expect(end >= Double(life.expiresAtMilliseconds))
+        }
+    }
+
     @Test func dropsExpiredEntries() async throws {
         try await ResultCacheFixture.with { _, redis, _ in
             _ = try await redis.send("ZADD", "halcyon:tag:{/a}", 1000, "old")

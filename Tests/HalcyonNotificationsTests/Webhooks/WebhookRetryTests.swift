@@ -154,6 +154,32 @@ import Testing
         }
     }
 
+    @Test func deadLetterWithALongKeyHoldsBackNoOthers() async throws {
+        try await NotificationFixture.with(partitions: 1) { fixture in
+            try await fixture.withNotifier {
+                $0.kafka = KafkaProperties(
+                    brokers: fixture.brokers,
+                    properties: ["session.timeout.ms": "6000", "message.max.bytes": "4000"]
+                        + MockCluster.fetchProperties)
+                $0.pubSub = nil
+                $0.webhooks.targets = WebhookTargets(
+                    urls: ["shop": try! WebURL("http://127.0.0.1:1/")], secrets: [Secrets.one])
+            } _: {
+                for key in [String(repeating: "k", count: 5000), "short"] {
+                    try await fixture.publish(
+                        ProducerRecord(
+                            topic: fixture.topics.events, key: Array(key.utf8), value: Array("no event".utf8),
+                            headers: [RecordHeader("halcyon-webhook", "shop")]))
+                }
+                let letter = try #require(try await fixture.deadLetters(1).first)
+                #expect(letter.record.key == Array("short".utf8))
+                try await until("both records have ended") {
+                    fixture.metrics.value(of: "halcyon_webhooks_lag_offsets") == 0
+                }
+            }
+        }
+    }
+
     @Test func drainLeavesWaitingRetriesToTheNextNotifier() async throws {
         let origin = RawOrigin.flaky(1, "500 Internal Server Error")
         try await NotificationFixture.with(webhookDelays: [.seconds(2)]) { fixture in

@@ -60,6 +60,18 @@ import Testing
         #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled, .cancelled, nil])
     }
 
+    @Test func cancellationByAKeySparesJobsOfOthersWithTheSameID() async throws {
+        func job(_ owner: String?) -> JobIdentity {
+            var job = identity("a")
+            job.owner = owner
+            return job
+        }
+        let semaphore = try await exhaustedSemaphore()
+        let tasks = try await start([job("shop"), job("other"), job(nil)], semaphore)
+        jobs.cancel(.job("a", ownedBy: "shop"), at: now)
+        #expect(try await cancellationReasons(tasks, semaphore) == [.cancelled, nil, nil])
+    }
+
     @Test func jobCancelledBeforeDeliveryNeverStarts() async throws {
         jobs.cancel(.job("a"), at: now)
         #expect(jobs.isCancelled(identity("a", ago: 5000)))

@@ -122,6 +122,50 @@ import Testing
         try await origin.stop()
     }
 
+    /// A dead letter is shortened to the beginning of its value. Its key stays.
+    @Test func aJobEndsAlthoughItsDeadLetterIsTooLarge() async throws {
+        let (origin, sink, metrics) = (try FlakyOrigin(failing: .max), RecordingLogSink(), Metrics())
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(log: Log(level: .warning, sink: sink), metrics: metrics) {
+                let job = Array(origin.job("a", #","metadata":7"#).utf8)
+                // Kafka accepts the record, but not with a few more headers.
+                let key = [UInt8](repeating: 0x6b, count: 999_900 - job.count)
+                try await cluster.producer.send(
+                    ProducerRecord(topic: cluster.topics.jobs(.normal), key: key, value: job))
+                let failed = try await cluster.events.terminal(of: "a")
+                let metadata = (failed.data["job"] as? [String: Any])?["metadata"] as? Int
+                #expect(failed.code == "http_error" && metadata == 7)
+                try await until("the loss is logged") {
+                    sink.count("dead letter not written: its key and headers exceed Kafka's message size limit") == 1
+                }
+                #expect(try await cluster.deadLetterCount() == 0)
+                #expect(metrics.value(of: #"halcyon_dead_letters_total{code="http_error"}"#) == 0)
+            }
+        }
+        try await origin.stop()
+    }
+
+    @Test func aFailedJobReportsTheStagesOfItsLastAttempt() async throws {
+        let origin = RawOrigin { request in
+            request.path == "/broken"
+                ? RawOrigin.Step.response(Array("no image".utf8)) : RawOrigin.answer("404 Not Found")
+        }
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker {
+                for id in ["none", "broken"] {
+                    let source = origin.url("/\(id)")
+                    try await cluster.submit(#"{"id":"\#(id)","source":"\#(source)","width":8,"height":8}"#)
+                    let failed = try await cluster.events.terminal(of: id)
+                    let timings = failed.data["timings"] as? [String: Double] ?? [:]
+                    #expect(failed.kind == "failed" && timings["decode"] == nil)
+                    let (fetch, total) = (timings["fetch"] ?? -1, timings["total"] ?? -1)
+                    #expect(fetch >= 0 && total >= fetch, "\(id): \(timings)")
+                }
+            }
+        }
+        try await origin.stop()
+    }
+
     @Test func waitingRetryBlocksNoJobsAndCanBeCancelled() async throws {
         let (origin, metrics) = (try FlakyOrigin(failing: 1, headers: Self.longRetryAfter), Metrics())
         let reliable = try FlakyOrigin(failing: 0)
@@ -140,6 +184,27 @@ import Testing
                 try await cluster.publish(.cancel(.job("waits")))
                 #expect(try await cluster.events.terminal(of: "waits").kind == "cancelled")
                 try await CancelTests.expectOneTerminalEvent(cluster, of: "waits")
+            }
+        }
+        try await origin.stop()
+        try await reliable.stop()
+    }
+
+    @Test func waitingRetryCountsTowardsNoLimitOfItsTenant() async throws {
+        let (origin, metrics) = (try FlakyOrigin(failing: 1, headers: Self.longRetryAfter), Metrics())
+        let (reliable, tenant) = (try FlakyOrigin(failing: 0), #","tenant":"shop""#)
+        try await WorkerFixture.with { cluster in
+            try await cluster.withWorker(metrics: metrics) {
+                Self.allowLongWaits(&$0)
+                $0.tenants.limits.inFlight["shop"] = 1
+            } _: {
+                try await cluster.submit(origin.job("waits", tenant))
+                try await until("the retry waits") { Self.retries(metrics) == 1 }
+                for id in ["first", "second"] {
+                    try await cluster.submit(reliable.job(id, tenant))
+                    #expect(try await cluster.events.terminal(of: id).kind == "ready")
+                }
+                #expect(cluster.events.terminal.allSatisfy { $0.jobID != "waits" })
             }
         }
         try await origin.stop()

@@ -9,7 +9,8 @@ import Telemetry
 
 /// The lists from which batches are made, and the decoder of their jobs.
 public struct BatchLists: Sendable {
-    /// The function that returns a page of the objects of a prefix after a key, with up to a number of objects.
+    /// The function that returns a page of the objects of a prefix after a key, with up to a number of objects. A page
+    /// without objects is the last one.
     public typealias Objects = @Sendable (S3Prefix, _ after: String?, _ count: Int) async throws -> S3ObjectPage
 
     /// A part of a list of jobs.

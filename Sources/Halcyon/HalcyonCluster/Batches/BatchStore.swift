@@ -130,16 +130,19 @@ public struct BatchStore: Sendable {
     }
 
     /// Lists a batch before the workers have handled the message that opens it, unless its id is in use.
-    /// - Returns: the batch with this id.
-    public func announce(_ batch: Batch) async throws(RedisError) -> Batch {
-        let reply = try await redis.run(
-            BatchScripts.announce, keys: [Self.key(of: batch.id)],
-            arguments: [
-                .integer(Int(batch.created)), .string(batch.tenant ?? ""), .string(batch.owner ?? ""),
-                .integer(Int(2 * retention)), .string(batch.prefix ?? ""), .string(batch.preset ?? ""),
-            ])
-        _ = try await redis.send(["ZADD", Self.list, "NX", .integer(Int(batch.created)), .string(batch.id)])
-        return Batch(batch.id, reply) ?? batch
+    /// - Returns: the batch with this id, and true if the id was not in use.
+    public func announce(_ batch: Batch) async throws(RedisError) -> (batch: Batch, isNew: Bool) {
+        let reply =
+            try await redis.run(
+                BatchScripts.announce, keys: [Self.key(of: batch.id)],
+                arguments: [
+                    .integer(Int(batch.created)), .string(batch.tenant ?? ""), .string(batch.owner ?? ""),
+                    .integer(Int(2 * retention)), .string(batch.prefix ?? ""), .string(batch.preset ?? ""),
+                ]
+            ).array ?? []
+        let isNew = reply.first?.integer == 1
+        if isNew { _ = try await redis.send(["ZADD", Self.list, .integer(Int(batch.created)), .string(batch.id)]) }
+        return (reply.last.flatMap { Batch(batch.id, $0) } ?? batch, isNew)
     }
 
     /// Records that a batch exists, and lists it.
@@ -360,11 +363,11 @@ enum BatchScripts {
     /// Enters the time of creation, tenant and owner of a batch that does not exist. KEYS: the hash. ARGV: the time,
     /// tenant and owner (empty for none), the TTL, the prefix and preset (empty for none). Times are in milliseconds.
     ///
-    /// Returns the fields of the hash.
+    /// Returns an array of 1 if it did not exist, otherwise 0, and the fields of the hash.
     static let announce = RedisScript(
         """
-        local batch = KEYS[1]
-        if redis.call('EXISTS', batch) == 0 then
+        local batch, isNew = KEYS[1], redis.call('EXISTS', KEYS[1]) == 0
+        if isNew then
           redis.call('HSET', batch, 'announced', ARGV[1])
           if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
           if ARGV[3] ~= '' then redis.call('HSET', batch, 'owner', ARGV[3]) end
@@ -372,7 +375,7 @@ enum BatchScripts {
           if ARGV[6] ~= '' then redis.call('HSET', batch, 'preset', ARGV[6]) end
           redis.call('PEXPIRE', batch, ARGV[4])
         end
-        return redis.call('HGETALL', batch)
+        return {isNew and 1 or 0, redis.call('HGETALL', batch)}
         """)
 
     /// Marks a batch as opened. KEYS: the hash. ARGV: created, tenant and owner (empty for none), the token of a

@@ -9,6 +9,8 @@ public struct JobIdentity: Sendable {
     public let submitted: Int64
     /// The claim of the job to its display slot; nil if it has none.
     public let slot: SupersedeToken?
+    /// The name of the API key with which the job was submitted; nil for none.
+    public var owner: String?
     /// The batch of the job; nil for none.
     public var batch: String?
     /// The tenant of the job; nil for none.
@@ -18,7 +20,7 @@ public struct JobIdentity: Sendable {
     /// The hash of the job's source, which includes its tenant; nil if it is unknown.
     public var sourceHash: String?
 
-    /// Creates the identity of a job without a batch, tenant and tags.
+    /// Creates the identity of a job without an owner, a batch, a tenant and tags.
     /// - Parameters:
     ///   - id: The id of the job.
     ///   - submitted: The time at which the job was written to its lane, in milliseconds since 1970.
@@ -37,6 +39,7 @@ public struct JobIdentity: Sendable {
     fileprivate func keys(of kind: CancellationKey.Kind) -> [CancellationKey] {
         switch kind {
         case .job: [CancellationKey(kind, id)]
+        case .ownJob: owner.map { [CancellationKey(id: id, of: $0)] } ?? []
         case .tag: tags.map { CancellationKey(tag: $0, of: tenant) }
         case .source: sourceHash.map { [CancellationKey(kind, $0)] } ?? []
         case .tenant: tenant.map { [CancellationKey(kind, $0)] } ?? []
@@ -44,11 +47,17 @@ public struct JobIdentity: Sendable {
     }
 }
 
+/// The header of a job that was submitted with an API key: the name of the key. It stays the same in retry topics.
+public enum OwnerHeader {
+    /// The name of the header.
+    public static let name = "halcyon-owner"
+}
+
 /// The attribute that cancelled jobs have in common. Texts are compared by bytes, because equal Swift strings may be
 /// different ids.
 public struct CancellationKey: Hashable, Sendable {
     fileprivate enum Kind: Hashable, Sendable, CaseIterable {
-        case job, tag, source, tenant
+        case job, ownJob, tag, source, tenant
     }
 
     fileprivate let kind: Kind
@@ -57,7 +66,8 @@ public struct CancellationKey: Hashable, Sendable {
     /// Creates the key of the jobs to cancel.
     public init(_ target: CancelTarget) {
         switch target {
-        case .job(let id): self.init(.job, id)
+        case .job(let id, nil): self.init(.job, id)
+        case .job(let id, let owner?): self.init(id: id, of: owner)
         case .tag(let tag, let tenant): self.init(tag: tag, of: tenant)
         case .source(let source, let tenant):
             self.init(.source, SourceRequest(source, tenant: tenant).sourceHash)
@@ -69,6 +79,9 @@ public struct CancellationKey: Hashable, Sendable {
         self.kind = kind
         bytes = Array(name.utf8)
     }
+
+    /// An id contains no U+0000.
+    fileprivate init(id: String, of owner: String) { self.init(.ownJob, "\(id)\0\(owner)") }
 
     /// A tenant's name contains no slash.
     fileprivate init(tag: String, of tenant: String?) { self.init(.tag, "\(tenant ?? "")/\(tag)") }

@@ -18,7 +18,7 @@ public struct DeadLetterSummary: Sendable {
     public let job: String?
     /// The source of the job.
     public let source: String?
-    /// The tenant of the job.
+    /// The tenant of the job, or of its preset if the decoder has it.
     public let tenant: String?
 
     init(_ letter: DeadLetter, isReplayed: Bool, _ topics: Topics, _ reader: JobDecoder) {
@@ -37,9 +37,10 @@ public struct DeadLetterSummary: Sendable {
         let read = reader.refuse(value, for: JobError(.invalidJob, ""))
         job = read.id ?? provenance?.coordinates
         source = read.source
-        // A message that is not JSON names no tenant.
-        let root = try? JSON.parse(value, maximumSize: reader.maximumBytes)
-        tenant = root?.member("tenant")?.asString
+        // An invalid tenant is listed as it is. A message that is not JSON names none.
+        tenant =
+            reader.tenant(of: value)
+            ?? (try? JSON.parse(value, maximumSize: reader.maximumBytes))?.member("tenant")?.asString
     }
 
     /// The time at which the dead letter was written (RFC 3339).

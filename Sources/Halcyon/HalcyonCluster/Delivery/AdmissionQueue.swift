@@ -10,6 +10,7 @@ struct AdmissionQueue<Element: FlowMember> {
     private let window: Int
     private let reserve: Int
     private let limiter: FlowLimiter?
+    private let isRated: Bool
     private var waiting = FairQueue<Element>()
     /// The size of the messages that wait, in bytes.
     private var waitingBytes = 0
@@ -26,6 +27,8 @@ struct AdmissionQueue<Element: FlowMember> {
     private var inFlightByFlow: [String?: Int] = [:]
     /// The number of jobs in flight.
     private(set) var inFlight = 0
+    /// The flows of jobs in flight that do not count towards the limits of flows, because they wait, by offset.
+    private var released: [Int64: String] = [:]
 
     /// Creates an empty queue.
     /// - Parameters:
@@ -33,13 +36,16 @@ struct AdmissionQueue<Element: FlowMember> {
     ///   - reserve: the number of jobs in flight up to which a flow is admitted although the window is full. All flows
     ///     together exceed the window at most by its size.
     ///   - limiter: the limits of flows; nil for none.
+    ///   - isRated: false for jobs that have been received before, and do not count towards the rates of flows again.
     ///   - isHeld: the rule for jobs to hold; nil if none are held.
     init(
-        window: Int, reserve: Int, limiter: FlowLimiter? = nil, isHeld: (@Sendable (Element) -> Bool)? = nil
+        window: Int, reserve: Int, limiter: FlowLimiter? = nil, isRated: Bool = true,
+        isHeld: (@Sendable (Element) -> Bool)? = nil
     ) {
         self.window = window
         self.reserve = reserve
         self.limiter = limiter
+        self.isRated = isRated
         self.isHeld = isHeld
     }
 
@@ -81,7 +87,7 @@ struct AdmissionQueue<Element: FlowMember> {
     mutating func end(_ elements: some RandomAccessCollection<Element>) -> [Element] {
         for run in elements.runs(by: { $0.flow }) {
             let flow = run[run.startIndex].flow.name
-            limiter?.end(run.count, of: flow)
+            limiter?.end(run.count { released.removeValue(forKey: $0.offset) == nil }, of: flow)
             let left = (inFlightByFlow[flow] ?? 0) - run.count
             inFlightByFlow[flow] = left > 0 ? left : nil
         }
@@ -91,7 +97,22 @@ struct AdmissionQueue<Element: FlowMember> {
 
     /// Ends the jobs in flight towards the limits of their flows, because their partition is no longer processed here.
     func releaseLimits() {
-        for (flow, count) in inFlightByFlow { limiter?.end(count, of: flow) }
+        var counts = inFlightByFlow
+        for flow in released.values { counts[flow, default: 0] -= 1 }
+        for (flow, count) in counts { limiter?.end(count, of: flow) }
+    }
+
+    /// Ends a job in flight towards the limit of its flow while it waits. It keeps its place in the window.
+    mutating func release(_ element: Element) {
+        guard let limiter, let flow = element.flow.name, released.updateValue(flow, forKey: element.offset) == nil
+        else { return }
+        limiter.end(1, of: flow)
+    }
+
+    /// Counts a job that has waited towards the limit of its flow again, even beyond it.
+    mutating func resume(_ element: Element) {
+        guard !released.isEmpty, let flow = released.removeValue(forKey: element.offset) else { return }
+        limiter?.resume(flow)
     }
 
     /// Admits jobs whose flows are within their limits again.
@@ -104,9 +125,11 @@ struct AdmissionQueue<Element: FlowMember> {
 
     /// Takes the next job of a flow that is within its limits into the window.
     private mutating func popFirst() -> Element? {
-        guard let (_, element) = waiting.popFirst(where: { [limiter] in limiter?.begin($0) ?? true }) else {
-            return nil
-        }
+        guard
+            let (_, element) = waiting.popFirst(where: { [limiter, isRated] in
+                limiter?.begin($0, isRated: isRated) ?? true
+            })
+        else { return nil }
         begin(element)
         return element
     }
@@ -130,7 +153,7 @@ struct AdmissionQueue<Element: FlowMember> {
         }
         for flow in flows {
             while inFlight < 2 * window, inFlightByFlow[flow, default: 0] < guarantee, waiting.hasElements(of: flow),
-                limiter?.begin(flow) ?? true, let element = waiting.popFirst(of: flow)
+                limiter?.begin(flow, isRated: isRated) ?? true, let element = waiting.popFirst(of: flow)
             {
                 begin(element)
                 admitted.append(element)
@@ -257,13 +280,14 @@ public final class FlowLimiter: Sendable {
     }
 
     /// Begins a job of a flow, if it is within its limits.
-    func begin(_ flow: String?, at now: ContinuousClock.Instant = .now) -> Bool {
+    /// - Parameter isRated: true if the job counts towards the rate.
+    func begin(_ flow: String?, isRated: Bool = true, at now: ContinuousClock.Instant = .now) -> Bool {
         guard let flow, isLimited(flow) else { return true }
         return state.withLock { state in
             let count = state.inFlight[flow, default: 0]
             // Each member may process at least one job.
             if let most = limits.inFlight(of: flow), count >= max(1, most / state.members) { return false }
-            if let rate = limits.rate(of: flow).map({ $0 / Double(state.members) }) {
+            if isRated, let rate = limits.rate(of: flow).map({ $0 / Double(state.members) }) {
                 if state.buckets.count > Self.mostBuckets {
                     state.buckets = state.buckets.filter { !$0.value.isFull(at: now) }
                 }
@@ -277,6 +301,12 @@ public final class FlowLimiter: Sendable {
             if limits.inFlight(of: flow) != nil { state.inFlight[flow] = count + 1 }
             return true
         }
+    }
+
+    /// Counts a job in flight again, even beyond the limit of its flow.
+    func resume(_ flow: String) {
+        guard limits.inFlight(of: flow) != nil else { return }
+        state.withLock { $0.inFlight[flow, default: 0] += 1 }
     }
 
     /// Ends jobs of a flow.

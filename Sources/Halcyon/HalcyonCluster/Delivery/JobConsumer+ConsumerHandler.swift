@@ -102,9 +102,9 @@ extension JobConsumer {
         }
         metrics.observable(
             .gauge, "\(prefix)_committed_offset_held_seconds",
-            help: "Seconds that a record in flight has held back the offset to commit, maximum over all partitions."
+            help: "Seconds that a record which is due has held back the offset to commit, maximum over all partitions."
         ) { [weak self] in
-            self?.state.withLock { $0.heldBackSince }.map { $0.duration(to: .now) / .seconds(1) } ?? 0
+            self?.state.withLock { $0.heldBackSince }.map { max(0, $0.duration(to: .now) / .seconds(1)) } ?? 0
         }
         metrics.observable(
             .gauge, "\(prefix)_window_fill_ratio",
@@ -128,15 +128,23 @@ extension JobConsumer {
                 Double(self?.state.withLock { $0.queues.values.reduce(0) { $0 + $1.held.count } } ?? 0)
             }
         }
+        let delayed = options.delayed
         metrics.observable(
             .gauge, "\(prefix)_lag_offsets",
-            help: "Incomplete offsets of this consumer's partitions, up to the latest known high watermark."
-        ) { [weak self] in Double(self?.lag ?? 0) }
+            help: "Incomplete offsets, except those of delayed records, up to the latest known high watermarks."
+        ) { [weak self] in Double(self?.lag { !delayed.contains($0) } ?? 0) }
+        if !delayed.isEmpty {
+            metrics.observable(
+                .gauge, "\(prefix)_delayed_offsets",
+                help: "Incomplete offsets of retry and delay topics, whose records wait until they are due."
+            ) { [weak self] in Double(self?.lag { delayed.contains($0) } ?? 0) }
+        }
     }
 
-    /// The number of records in flight or waiting at the brokers. An idle partition whose end is unknown counts as 0.
-    private var lag: Int64 {
-        let spans = state.withLock { $0.ledger.spans }
+    /// The number of records in flight or waiting at the brokers in these topics. An idle partition whose end is
+    /// unknown counts as 0.
+    private func lag(in isIncluded: (_ topic: String) -> Bool) -> Int64 {
+        let spans = state.withLock { $0.ledger.spans }.filter { isIncluded($0.key.topic) }
         let ends = consumer.withLock { $0 }?.ends(of: Array(spans.keys)) ?? [:]
         return spans.reduce(0) { $0 + max(0, max($1.value.upperBound, ends[$1.key] ?? 0) - $1.value.lowerBound) }
     }

@@ -28,6 +28,8 @@ public final class JobConsumer: Sendable {
         /// The topics whose partitions move jobs to another topic, if many jobs that wait keep later ones from being
         /// received.
         public var spilling: Set<String> = []
+        /// The topics whose records wait until they are due. They do not count as lag, nor towards the rates of flows.
+        public var delayed: Set<String> = []
         /// The time in which jobs that wait are processed at the present rate, if they are not to be moved.
         public var spillPatience = Duration.seconds(2)
         /// The interval between commits.
@@ -69,6 +71,21 @@ public final class JobConsumer: Sendable {
             return idle
         }
 
+        /// Begins a job. Returns true if this worker may process it.
+        mutating func begin(_ delivery: JobDelivery) -> Bool {
+            guard ledger.begin(delivery.entry) else { return false }
+            queues[delivery.entry.assignment]?.resume(delivery)
+            return true
+        }
+
+        /// Resets a job to the state before it began. Returns false if it must be returned to the queue now.
+        mutating func release(_ delivery: JobDelivery, until due: ContinuousClock.Instant?) -> Bool {
+            guard ledger.release(delivery.entry, until: due) else { return false }
+            // A job that was spilled has left its queue already.
+            if !delivery.isSpilled { queues[delivery.entry.assignment]?.release(delivery) }
+            return true
+        }
+
         /// Removes jobs that are no longer in flight from their queues.
         /// - Returns: the jobs that take their place.
         mutating func replace(_ deliveries: [JobDelivery]) -> [JobDelivery] {
@@ -105,7 +122,7 @@ public final class JobConsumer: Sendable {
         }
 
         /// The time since which a record has held back the offset to commit, of the partition where that is longest;
-        /// nil without such records. Records that are held do not count.
+        /// nil without such records. Records that are held do not count, and those that wait count once they are due.
         var heldBackSince: ContinuousClock.Instant? {
             let held = Dictionary(
                 queues.map { ($0.key.partition, $0.value.held) }, uniquingKeysWith: { $0 + $1 })
@@ -326,14 +343,16 @@ public final class JobConsumer: Sendable {
         if state.withLock({ $0.ledger.onRevocation(entry, body) }) { body() }
     }
 
-    func begin(_ entry: OffsetTracker.Entry) -> Bool { state.withLock { $0.ledger.begin(entry) } }
+    func begin(_ delivery: JobDelivery) -> Bool { state.withLock { $0.begin(delivery) } }
 
     /// Begins several jobs. The result tells which of them this worker may process.
-    func begin(_ entries: [OffsetTracker.Entry]) -> [Bool] {
-        state.withLock { state in entries.map { state.ledger.begin($0) } }
+    func begin(_ deliveries: [JobDelivery]) -> [Bool] {
+        state.withLock { state in deliveries.map { state.begin($0) } }
     }
 
-    func release(_ entry: OffsetTracker.Entry) -> Bool { update { $0.ledger.release(entry) } }
+    func release(_ delivery: JobDelivery, until due: ContinuousClock.Instant?) -> Bool {
+        update { $0.release(delivery, until: due) }
+    }
 
     /// Ends jobs. Their offsets may be committed, and jobs that wait take their place.
     /// - Parameter committed: the offsets that the brokers have stored with their end.
@@ -380,7 +399,8 @@ public final class JobConsumer: Sendable {
             state.withLock { state in
                 guard state.ledger.isCurrent(assignment) else { return }
                 state.queues[assignment] = AdmissionQueue(
-                    window: options.window, reserve: options.reserve, limiter: limiter, isHeld: state.hold?.isHeld)
+                    window: options.window, reserve: options.reserve, limiter: limiter,
+                    isRated: !options.delayed.contains(assignment.partition.topic), isHeld: state.hold?.isHeld)
                 // Under the lock, as in `end`.
                 let credit = state.ledger.open(assignment, committed: offset, map: map)
                 consumer.addCredit(credit, to: assignment.partition)
@@ -458,20 +478,22 @@ public struct JobDelivery: Sendable {
     /// Begins the job, unless it was revoked. This is the point of no return.
     /// - Returns: true if this worker may process the job. The rebalance or drain then waits for it, up to its timeout.
     ///   False if the job must be returned to the queue, because it or its partition was revoked.
-    public func claim() -> Bool { consumer.begin(entry) }
+    public func claim() -> Bool { consumer.begin(self) }
 
     /// Begins several records of one consumer at once, like ``claim()``.
     public static func claim(_ deliveries: [JobDelivery]) -> [Bool] {
-        deliveries.first?.consumer.begin(deliveries.map(\.entry)) ?? []
+        deliveries.first?.consumer.begin(deliveries) ?? []
     }
 
     /// Ends several records of one consumer at once, like ``acknowledge()``.
     static func acknowledge(_ deliveries: [JobDelivery]) { deliveries.first?.consumer.end(deliveries) }
 
     /// Resets a job that waits for a retry to the state before ``claim()``, so that rebalances and drains do not wait
-    /// for it.
+    /// for it. Until it is claimed again, it does not count towards the limits of its flow.
+    /// - Parameter due: The time until which the job waits for its start or its next attempt; nil if it does not. Until
+    ///   then it does not count as holding back the committed offset.
     /// - Returns: false if the job must be returned to the queue now, because it or its partition was revoked.
-    public func release() -> Bool { consumer.release(entry) }
+    public func release(until due: ContinuousClock.Instant? = nil) -> Bool { consumer.release(self, until: due) }
 
     /// Ends the job after its event was published. Its offset may be committed.
     public func acknowledge() { consumer.end([self]) }

@@ -141,9 +141,11 @@ struct OffsetTracker {
         isCurrent(entry) && partitions[entry.partition]?.begin(entry.offset) == true
     }
 
-    /// Resets a job to the state before it began. Returns false if it must be returned to the queue now.
-    mutating func release(_ entry: Entry) -> Bool {
-        isCurrent(entry) && partitions[entry.partition]?.release(entry.offset) == true
+    /// Resets a job to the state before it began.
+    /// - Parameter due: The time until which the job waits; nil if it does not.
+    /// - Returns: false if it must be returned to the queue now.
+    mutating func release(_ entry: Entry, until due: ContinuousClock.Instant? = nil) -> Bool {
+        isCurrent(entry) && partitions[entry.partition]?.release(entry.offset, until: due) == true
     }
 
     /// Sets the callback for the case that the job must be returned to the queue before it has begun.
@@ -176,7 +178,7 @@ struct OffsetTracker {
     var spans: [TopicPartition: Range<Int64>] { partitions.compactMapValues(\.span) }
 
     /// The time since which the offset to commit has not moved, of the partition where that is longest; nil without
-    /// jobs.
+    /// jobs. It is in the future if all partitions wait for jobs that are not due yet.
     /// - Parameter isExempt: True for a job that may hold back its partition.
     func heldBackSince(
         except isExempt: (_ offset: Int64, TopicPartition) -> Bool = { _, _ in false }

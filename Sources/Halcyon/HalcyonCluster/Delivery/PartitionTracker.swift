@@ -6,6 +6,8 @@ struct PartitionTracker {
     private struct Job {
         let bytes: Int
         var hasBegun = false
+        /// The time until which the job waits for its start or its next attempt; nil if it has not waited.
+        var due: ContinuousClock.Instant?
         /// The callback that asks the owner of the job to return it to the queue.
         var recall: (@Sendable () -> Void)?
     }
@@ -95,16 +97,18 @@ struct PartitionTracker {
         guard let job = jobs[offset] else { return false }
         if job.hasBegun { return true }
         if isClosing { return false }
-        jobs[offset] = Job(bytes: job.bytes, hasBegun: true)
+        jobs[offset] = Job(bytes: job.bytes, hasBegun: true, due: job.due)
         begun += 1
         return true
     }
 
-    /// Resets a job to the state before it began. Returns false if it must be returned to the queue now.
-    mutating func release(_ offset: Int64) -> Bool {
+    /// Resets a job to the state before it began.
+    /// - Parameter due: The time until which the job waits; nil if it does not.
+    /// - Returns: false if it must be returned to the queue now.
+    mutating func release(_ offset: Int64, until due: ContinuousClock.Instant?) -> Bool {
         guard let job = jobs[offset], !isClosing else { return false }
         if job.hasBegun { begun -= 1 }
-        jobs[offset] = Job(bytes: job.bytes)
+        jobs[offset] = Job(bytes: job.bytes, due: due ?? job.due)
         return true
     }
 
@@ -164,8 +168,12 @@ struct PartitionTracker {
     /// The range from the lowest incomplete offset to one past the highest received; nil before the first record.
     var span: Range<Int64>? { committedOffset.map { $0.base..<$0.next } }
 
-    /// The time since which the lowest incomplete offset has held back the commit; nil if all offsets are complete.
-    var heldSince: ContinuousClock.Instant? { span?.isEmpty == false ? lowestSince : nil }
+    /// The time since which the lowest incomplete offset has held back the commit; nil if all offsets are complete. A
+    /// job that waits holds it back from the time it is due, which may be in the future.
+    var heldSince: ContinuousClock.Instant? {
+        guard let span, !span.isEmpty, let lowestSince else { return nil }
+        return max(lowestSince, jobs[span.lowerBound]?.due ?? lowestSince)
+    }
 
     /// A commit of the partition.
     struct Commit {

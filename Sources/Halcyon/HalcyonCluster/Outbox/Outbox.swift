@@ -38,7 +38,7 @@ extension Outbox {
     /// Other rejections, such as missing write permission on the topic, can be fixed by an operator. They are retried
     /// until Kafka accepts the records, so that no job is left without a terminal event.
     /// - Parameters:
-    ///   - forms: at least one list of records, each smaller than the one before.
+    ///   - forms: at least one list of records, the preferred one first.
     ///   - refusals: the log of rejections, which is notified while Kafka rejects all forms.
     /// - Returns: the number of the form that was published, from 0.
     /// - Throws: ``KafkaError`` if the job's partition was revoked (``KafkaError/Code/illegalGeneration``), or the

@@ -57,10 +57,12 @@ enum ResultScripts {
 
         """
 
-    /// KEYS: result. ARGV: tags. Does nothing if the result is gone.
+    /// KEYS: result. ARGV: tags. Returns `expiresAt`; nil if the result is gone.
     static let addTags = RedisScript(
         tagging + """
-            if redis.call('EXISTS', KEYS[1]) == 1 then addTags(ARGV[1]) end
+            if redis.call('EXISTS', KEYS[1]) == 0 then return false end
+            addTags(ARGV[1])
+            return redis.call('HGET', KEYS[1], 'expiresAt')
             """)
 
     /// KEYS: result, index, fences. ARGV: TTL in milliseconds, body, facts, rule, fence, item, fence of the oldest
@@ -166,6 +168,11 @@ enum ResultTags {
     static func text(of result: StoredResult) -> String {
         let tags = result.tagDigests.map { CacheTag.of(digest: $0) }
         return (tags + (result.tenant.map { [CacheTag.of(tenant: $0)] } ?? [])).joined(separator: "\n")
+    }
+
+    /// Returns the tags of jobs in a text (``CacheTag/tag(_:of:)``); none of a result with too many.
+    static func tags(in text: String, of tenant: String?) -> [String] {
+        text == overflow ? [] : text.split(separator: "\n").compactMap { CacheTag.tag($0, of: tenant) }
     }
 
     /// Returns the tags of a job as a text.

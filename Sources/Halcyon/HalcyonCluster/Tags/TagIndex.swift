@@ -46,8 +46,8 @@ public struct TagIndex: Sendable {
 
     /// Adds a result to its tags, and the tags to the result.
     /// - Parameters:
-    ///   - expiresAt: the expiry in seconds since 1970 by the Redis clock. If the result is in the index already, the
-    ///     later expiry applies.
+    ///   - expiresAt: the expiry in seconds since 1970 by the Redis clock. If the result is in the index already, or
+    ///     its life has been extended, the later expiry applies.
     ///   - marks: the last purges when the work started; nil for a result that was stored before.
     /// - Returns: true if no tag has been purged since, nor the tenant. Otherwise the result must not be retained.
     /// - Throws: ``RedisError``. The result may have been added to some of the tags.
@@ -56,13 +56,10 @@ public struct TagIndex: Sendable {
         _ key: String, until expiresAt: Double, under tags: [String], of tenant: String?,
         since marks: TagVersions? = nil
     ) async throws(RedisError) -> Bool {
-        let moment = Int((expiresAt * 1000).rounded(.up)) + Self.slack
+        let end = Int((expiresAt * 1000).rounded(.up))
+        let replies = try await enter(key, until: end, under: tags, of: tenant)
         var isGood = true
-        for tag in tags {
-            let names = Names(tag, of: tenant)
-            let reply = try await redis.run(
-                Self.entering, keys: [.string(names.results), .string(names.purged)],
-                arguments: [.string(key), .integer(moment)])
+        for (tag, reply) in zip(tags, replies) {
             if let marks, let purged = reply.string, purged != marks.purged[Array(tag.utf8)] { isGood = false }
         }
         if let marks, let tenant {
@@ -71,10 +68,45 @@ public struct TagIndex: Sendable {
         }
         if !tags.isEmpty {
             // For responses with the result. A result that was purged in the meantime stays absent.
-            _ = try await redis.run(
+            let stored = try await redis.run(
                 ResultScripts.addTags, keys: [.string(key)], arguments: [.string(ResultTags.text(tags, of: tenant))])
+            // A job that extended its life in the meantime did not find these tags.
+            if let later = stored.string.flatMap({ Int($0) }), later > end {
+                _ = try await enter(key, until: later, under: tags, of: tenant)
+            }
         }
         return isGood
+    }
+
+    /// Extends the entries of a result whose life was extended, under the tags of the jobs that have made or hit it.
+    /// Tags of which only a digest is known keep their entries, and so do all tags of a result with too many of them
+    /// (``ResultTags``).
+    /// - Parameter expiresAt: the new expiry in seconds since 1970 by the Redis clock.
+    /// - Returns: the tags.
+    /// - Throws: ``RedisError``. Some of the entries may have been extended.
+    public func extend(
+        _ key: String, until expiresAt: Double, of tenant: String?
+    ) async throws(RedisError) -> [String] {
+        let text = try await redis.send("HGET", .string(key), "tags").string ?? ""
+        let tags = ResultTags.tags(in: text, of: tenant)
+        _ = try await enter(key, until: Int((expiresAt * 1000).rounded(.up)), under: tags, of: tenant)
+        return tags
+    }
+
+    /// Adds a result to tags, or extends its entries.
+    /// - Parameter end: the expiry in milliseconds since 1970 by the Redis clock.
+    /// - Returns: the time of the last purge of each tag.
+    private func enter(
+        _ key: String, until end: Int, under tags: [String], of tenant: String?
+    ) async throws(RedisError) -> [RedisValue] {
+        let replies = try await redis.run(
+            Self.entering,
+            onEach: tags.map { tag -> (keys: [RedisArgument], arguments: [RedisArgument]) in
+                let names = Names(tag, of: tenant)
+                return ([.string(names.results), .string(names.purged)], [.string(key), .integer(end + Self.slack)])
+            })
+        for case .error(let error) in replies { throw error }
+        return replies
     }
 
     /// Marks a tenant as purged.
@@ -196,8 +228,18 @@ public enum CacheTag {
     private static func of(_ key: ResultKey) -> String { "key-\(key.sourceHash)-\(key.variantHash)" }
 
     private static func of(_ tag: String, of tenant: String?) -> String {
-        let scope = tenant.map { PercentEncoding.encode($0, keeping: ":") + "/" } ?? ""
-        let text = scope + PercentEncoding.encode(tag, keeping: ":")
+        let text = scope(of: tenant) + PercentEncoding.encode(tag, keeping: ":")
         return text.utf8.count <= longest ? text : of(digest: TagDigest.of(tag, tenant: tenant))
+    }
+
+    /// Returns the tag of jobs that a tag of responses stands for; nil for that of the tenant, and for a digest of a
+    /// tenant's tag. Without a tenant, a digest is returned as if it were a tag.
+    static func tag(_ text: Substring, of tenant: String?) -> String? {
+        let scope = scope(of: tenant)
+        return text.hasPrefix(scope) ? PercentEncoding.decode(text.dropFirst(scope.count)) : nil
+    }
+
+    private static func scope(of tenant: String?) -> String {
+        tenant.map { PercentEncoding.encode($0, keeping: ":") + "/" } ?? ""
     }
 }

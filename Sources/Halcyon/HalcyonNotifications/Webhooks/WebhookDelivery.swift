@@ -100,7 +100,7 @@ struct WebhookDelivery: Sendable {
         case .purgeHook: if notice.cacheTags.isEmpty { return .unwanted }
         }
         let retries = policy(of: notice)
-        if notice.wait > 0 { try await delivery.untilRecalled { try await Task.sleep(for: .seconds(notice.wait)) } }
+        if notice.wait > 0 { try await wait(for: notice.wait, delivery) }
         var history = notice.history
         while true {
             let decision: RetryPolicy.Decision
@@ -124,10 +124,16 @@ struct WebhookDelivery: Sendable {
             case .now(let seconds):
                 metrics(of: notice).count(.retried)
                 log.debug("retrying failed webhook", fields(notice, failure, ["after": seconds]))
-                guard delivery.release() else { throw CancellationError() }
-                try await delivery.untilRecalled { try await Task.sleep(for: .seconds(seconds)) }
+                try await wait(for: seconds, delivery)
             }
         }
+    }
+
+    /// Waits before an attempt.
+    /// - Throws: `CancellationError` if the record is to be returned to the queue.
+    private func wait(for seconds: Double, _ delivery: JobDelivery) async throws {
+        guard delivery.release(until: ContinuousClock.now + .seconds(seconds)) else { throw CancellationError() }
+        try await delivery.untilRecalled { try await Task.sleep(for: .seconds(seconds)) }
     }
 
     private func decide(
@@ -244,8 +250,15 @@ struct WebhookDelivery: Sendable {
             of: delivery.record, from: provenance, for: failure, after: history.flatMap { $0.count > 0 ? $0 : nil },
             reason, topics)
         let more: LogMetadata = ["given_up": reason?.rawValue, "attempts": history?.count]
-        try await outbox.complete(delivery, publishingOneOf: [[letter], [DeadLetter.shortened(letter)]], refusals)
-        metrics(of: notice).count(.dead)
+        let forms = [[letter], [DeadLetter.shortened(letter)], []]
+        let published = try await outbox.complete(delivery, publishingOneOf: forms, refusals)
+        if forms[published].isEmpty {
+            log.warning(
+                "dead letter not written: its key and headers exceed Kafka's message size limit",
+                fields(notice, nil, ["record": OriginalRecord(delivery.record).coordinates]))
+        } else {
+            metrics(of: notice).count(.dead)
+        }
         log.warning("webhook given up", fields(notice, failure, more))
     }
 

@@ -31,7 +31,9 @@ final class WebhookSender: Sendable {
             metrics: WebhookMetrics(metrics, of: .webhook), hookMetrics: WebhookMetrics(metrics, of: .purgeHook),
             log: log)
         let receivers = options.purgeReceivers
-        consumer = JobConsumer(options: options.consumer, of: "webhooks", log: log, metrics: metrics) { records in
+        var limits = options.consumer
+        limits.delayed = Set(topics.webhookRetries)
+        consumer = JobConsumer(options: limits, of: "webhooks", log: log, metrics: metrics) { records in
             for record in records {
                 if WebhookRequest.isIn(record.record, topics) {
                     Task { await delivery.run(record) }

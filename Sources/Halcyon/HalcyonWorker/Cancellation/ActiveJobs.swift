@@ -83,7 +83,9 @@ final class ActiveJobs: Sendable {
         let key = CancellationKey(target)
         let (jobs, isByID) = state.withLock { state -> ([ActiveJob], Bool) in
             state.cancelled.cancel(key, at: moment, now: Timestamp.now.milliseconds)
-            if case .job(let id) = target { return (state.jobs[Array(id.utf8)] ?? [], true) }
+            if case .job(let id, _) = target {
+                return (state.jobs[Array(id.utf8), default: []].filter { $0.identity.isSelected(by: key) }, true)
+            }
             return (state.jobs.values.flatMap { $0.filter { $0.identity.isSelected(by: key) } }, false)
         }
         for job in jobs where isByID && !isOld || job.identity.submitted <= moment { job.cancel(.cancelled) }
@@ -268,13 +270,14 @@ struct ControlMessageHandler: Sendable {
     func handle(_ told: ControlReader.ReceivedControlMessage) async {
         switch told.message {
         case .cancel(let target): activeJobs.cancel(target, at: told.moment, isOld: told.isOld)
-        case .purge(let purge, let time):
+        case .purge(let purge, let stated):
+            let time = stated ?? told.moment * 1000
             // Results that were made between the purge and this message remain.
-            resultStore?.heard(purge, at: time ?? told.moment * 1000)
+            resultStore?.heard(purge, at: time)
             guard case .source(let source) = purge.target else { return }
             let request = SourceRequest(source, tenant: purge.tenant)
-            // A source that was cached after an old purge is newer than the purge.
-            await sources.evictLocal(request, storedBefore: told.isOld ? Double(told.moment) / 1000 : .infinity)
+            // A source that was fetched after an old purge is newer than the purge.
+            await sources.purgeLocal(request, at: time, keepsNewer: told.isOld)
             await assets.forget(request)
         case .preset: presets.invalidate()
         case .pause(let target, let time):

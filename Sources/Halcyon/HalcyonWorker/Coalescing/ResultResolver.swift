@@ -114,7 +114,7 @@ struct ResolvedResults: Sendable {
     init(_ job: JobContext, from fetched: FetchedSource) {
         self.init(job, [:])
         origin = fetched.cached.isShared ? .coalesced : fetched.origin
-        timings[.fetch] = fetched.lap.milliseconds
+        timings = Timings(fetch: fetched.lap)
     }
 
     /// Indices of the variants without a result or failure.

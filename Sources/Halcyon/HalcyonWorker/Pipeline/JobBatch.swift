@@ -33,7 +33,7 @@ extension JobPipeline {
                 var attempts = JobAttempts(job)
                 attempts.queued(job)
                 attempts.begin()
-                attempts.succeeded(&ready, job)
+                attempts.succeeded(&ready)
                 hits.append(CachedJob(delivery: delivery, job: job, ready: ready))
             } else {
                 start(delivery, .job(job), results)

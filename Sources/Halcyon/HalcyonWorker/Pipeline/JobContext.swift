@@ -18,6 +18,8 @@ final class JobContext: Sendable {
     let flow: Flow
     /// The record that first contained the job.
     let origin: OriginalRecord
+    /// The name of the API key with which the job was submitted; nil for none.
+    let owner: String?
     /// The trace context that the producer sent, if any.
     let traceparent: String?
     /// The time that a client waits for the result. If it is nil, the wait is unknown and does not limit retries.
@@ -42,6 +44,8 @@ final class JobContext: Sendable {
     private final class JobState: Sendable {
         let isStarted: Lock<Bool>
         let uploaded: Lock<[Int: String]>
+        let progressEvents = Lock(0)
+        let timings = Lock(Timings())
 
         init(_ retry: Retry?) {
             isStarted = Lock(retry?.message.hasStarted ?? false)
@@ -51,6 +55,8 @@ final class JobContext: Sendable {
 
     /// The state of a job that waited in a topic for its next attempt or its start.
     struct Retry: Sendable {
+        /// The topic, partition and offset of the message.
+        let coordinates: String
         /// The message with the history of the attempts.
         let message: RetryMessage
         /// The index of the retry topic that the job was received from; nil for a delay topic.
@@ -66,15 +72,16 @@ final class JobContext: Sendable {
     }
 
     init(
-        job: Job, keys: [ResultKey], lane: Lane, flow: Flow, origin: OriginalRecord, traceparent: String?,
-        waitTimeout: WaitTimeout? = nil, retry: Retry? = nil, refreshID: String? = nil, warnings: [String] = [],
-        unknownFields: [String] = [], trace: JobTrace? = nil
+        job: Job, keys: [ResultKey], lane: Lane, flow: Flow, origin: OriginalRecord, owner: String?,
+        traceparent: String?, waitTimeout: WaitTimeout? = nil, retry: Retry? = nil, refreshID: String? = nil,
+        warnings: [String] = [], unknownFields: [String] = [], trace: JobTrace? = nil
     ) {
         self.job = job
         self.keys = keys
         self.lane = lane
         self.flow = flow
         self.origin = origin
+        self.owner = owner
         self.traceparent = traceparent
         self.waitTimeout = waitTimeout
         self.retry = retry
@@ -94,6 +101,7 @@ final class JobContext: Sendable {
         lane = other.lane
         flow = other.flow
         origin = other.origin
+        owner = other.owner
         traceparent = other.traceparent
         waitTimeout = other.waitTimeout
         retry = other.retry
@@ -145,6 +153,25 @@ final class JobContext: Sendable {
         uploads[index] == RetryMessage.uploadMark(sha256)
     }
 
+    /// Returns the number of the next progress event, from 1. Attempts and sources continue the count.
+    func nextProgressNumber() -> Int {
+        state.progressEvents.withLock { count in
+            count += 1
+            return count
+        }
+    }
+
+    /// Records durations of stages of the current attempt, for the event of a job that fails.
+    func record(_ timings: Timings) { state.timings.withLock { $0.merge(timings) } }
+
+    /// Returns the recorded durations, and removes them.
+    func takeTimings() -> Timings {
+        state.timings.withLock { timings in
+            defer { timings = Timings() }
+            return timings
+        }
+    }
+
     /// Returns the results of the variants that have one, in the order of the job, with the names of the variants.
     func named(_ results: [ResultKey: ImageResult]) -> [ImageResult] {
         keys.indices.compactMap { index in
@@ -170,7 +197,7 @@ final class JobContext: Sendable {
     var identity: JobIdentity {
         var identity = JobIdentity(
             id: job.id, submitted: origin.submitted, slot: SupersedeToken(job, submitted: submitted))
-        (identity.batch, identity.tenant) = (job.batch?.batch, job.tenant)
+        (identity.owner, identity.batch, identity.tenant) = (owner, job.batch?.batch, job.tenant)
         (identity.tags, identity.sourceHash) = (job.tags, sourceHash)
         return identity
     }
@@ -234,37 +261,24 @@ extension JobContext {
     ///   - cached: The cached results of the job's own source.
     ///   - lookup: The stage that looks up the results of alternatives.
     ///   - body: The work on one source, with its cached results.
-    /// - Throws: ``JobError`` if all sources fail: the first failure that a retry may fix, otherwise that of the job's
-    ///   own source.
+    /// - Throws: As ``Job/firstSource(_:)``.
     func firstSource(
         _ cached: [ResultKey: ImageResult], _ lookup: LookupStage,
         _ body: (JobContext, [ResultKey: ImageResult]) async throws -> Ready
     ) async throws -> Ready {
-        var failures: [JobError] = []
-        do {
-            return try await body(self, cached)
-        } catch let error as JobError where error.code.isOfSource && !job.alternatives.isEmpty {
-            failures.append(error)
-        }
-        for source in alternatives {
-            do {
-                let (cached, origin) = try await lookup.find(source)
-                var ready: Ready
-                if let found = source.ready(from: cached, origin) {
-                    ready = found
-                } else {
-                    ready = try await body(source, cached)
-                }
-                ready.alternative = source.job.source.shownText
-                return ready
-            } catch let error as JobError where error.code.isOfSource {
-                failures.append(error.within("alternatives[\(failures.count - 1)]"))
+        try await job.firstSource { alternative in
+            guard let alternative else { return try await body(self, cached) }
+            let source = JobContext(self, source: job.alternatives[alternative])
+            let (cached, origin) = try await lookup.find(source)
+            var ready: Ready
+            if let found = source.ready(from: cached, origin) {
+                ready = found
+            } else {
+                ready = try await body(source, cached)
             }
+            ready.alternative = source.job.source.shownText
+            return ready
         }
-        var failure = failures.first(where: \.isRetryable) ?? failures[0]
-        let others = failures.dropFirst().map { $0.code.rawValue }.joined(separator: ", ")
-        failure.message += "; no alternative source succeeded (\(others))"
-        throw failure
     }
 }
 

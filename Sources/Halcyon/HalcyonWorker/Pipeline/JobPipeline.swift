@@ -145,13 +145,13 @@ final class JobPipeline: Sendable {
                 do {
                     var ready = try await attempt(job, attempts.number)
                     try await cancellations.checkSuperseded(job.identity)
-                    attempts.succeeded(&ready, job)
+                    attempts.succeeded(&ready)
                     return .ended(.ready(ready))
                 } catch let error as PostponedAttempt {
-                    failed = attempts.postponed(error.failure)
+                    failed = attempts.postponed(error.failure, job)
                     decision = retries.decidePostponed(failed, job)
                 } catch {
-                    failed = attempts.failed(try failure(of: error, delivery))
+                    failed = attempts.failed(try failure(of: error, delivery), job)
                     decision = retries.decide(failed, job)
                 }
                 switch decision {
@@ -161,7 +161,7 @@ final class JobPipeline: Sendable {
                         var ready = try await attempt(fallback, attempts.number)
                         try await cancellations.checkSuperseded(job.identity)
                         ready.fallback = failed.failure
-                        attempts.succeeded(&ready, job)
+                        attempts.succeeded(&ready)
                         return .ended(.ready(ready))
                     } catch {
                         report.fallbackFailed(job, try failure(of: error, delivery))
@@ -196,7 +196,10 @@ final class JobPipeline: Sendable {
         for seconds: Double, _ job: JobContext, after attempt: Int, _ delivery: JobDelivery
     ) async throws {
         guard seconds > 0 else { return }
-        guard delivery.release() else { throw JobCancellationReason.revoked }
+        let due = ContinuousClock.now + .seconds(seconds)
+        guard delivery.release(until: due) else { throw JobCancellationReason.revoked }
+        report.metrics.delayed.add(1)
+        defer { report.metrics.delayed.add(-1) }
         let work = ActiveJob.Work(job: job, attempt: attempt, isWaiting: true)
         try await cancellations.activeJobs.run(job.identity, work, until: job.deadlineInstant) { active in
             delivery.onRevocation { active.cancel(.revoked) }

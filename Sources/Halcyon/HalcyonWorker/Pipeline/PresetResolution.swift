@@ -43,7 +43,7 @@ extension JobPipeline {
                         "preset: \(missing.reference.name) is not known to this worker, and Redis is unavailable",
                         cause: cause)
                 }
-                outcome = try await retry(attempts.failed(error), job, after: attempts.number, delivery)
+                outcome = try await retry(attempts.failed(error, job), job, after: attempts.number, delivery)
             }
         } catch {
             outcome = attempts.cancelled(by: error, job)

@@ -88,35 +88,38 @@ struct JobAttempts {
     mutating func begin() { number += 1 }
 
     /// Completes the event of a successful attempt.
-    mutating func succeeded(_ ready: inout Ready, _ job: JobContext) {
+    mutating func succeeded(_ ready: inout Ready) {
         ready.attempts = number
-        ready.warnings = job.warnings
         timings.merge(ready.timings)
         timings[.total] = start.duration(to: .now).milliseconds
         ready.timings = timings
     }
 
-    mutating func failed(_ failure: JobError) -> FailedJob {
+    mutating func failed(_ failure: JobError, _ job: JobContext) -> FailedJob {
         history.add(failure, at: Timestamp.now.milliseconds)
-        timings[.total] = start.duration(to: .now).milliseconds
-        return FailedJob(failure: failure, history: history, timings: timings)
+        return FailedJob(failure: failure, history: history, timings: measured(job))
     }
 
     /// Takes back an attempt that was postponed. It does not count.
-    mutating func postponed(_ failure: JobError) -> FailedJob {
+    mutating func postponed(_ failure: JobError, _ job: JobContext) -> FailedJob {
         number -= 1
-        timings[.total] = start.duration(to: .now).milliseconds
-        return FailedJob(failure: failure, history: history, timings: timings)
+        return FailedJob(failure: failure, history: history, timings: measured(job))
+    }
+
+    /// Returns the durations of the stages that an attempt without results has completed, or in which it failed.
+    private func measured(_ job: JobContext) -> Timings {
+        var measured = timings
+        measured.merge(job.takeTimings())
+        measured[.total] = start.duration(to: .now).milliseconds
+        return measured
     }
 
     /// Returns the outcome of a job that was cancelled or revoked.
     func cancelled(by error: any Error, _ job: JobContext) -> Outcome {
         switch error {
         case JobCancellationReason.expired:
-            var timings = timings
-            timings[.total] = start.duration(to: .now).milliseconds
             let failure = job.expired(after: history.attempts.last)
-            return .ended(.failed(failure, attempts: max(1, number), timings: timings))
+            return .ended(.failed(failure, attempts: max(1, number), timings: measured(job)))
         case JobCancellationReason.cancelled: return .ended(.cancelled)
         case JobCancellationReason.superseded(let generation): return .ended(.superseded(by: generation))
         default: return .handedBack

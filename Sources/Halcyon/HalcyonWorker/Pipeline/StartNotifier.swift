@@ -113,12 +113,12 @@ struct ProgressReports: Sendable {
     ) -> Task<Void, Never>? {
         guard interval > .zero, !job.job.cache.onlyIfCached else { return nil }
         return Task {
-            var (last, count) = (LoadProgress?.none, 0)
+            var last: LoadProgress?
             while await Task.sleepUnlessCancelled(for: interval) {
                 // A stalled load has nothing new to report.
                 guard let progress = render.progress(of: current()), progress != last else { continue }
-                (last, count) = (progress, count + 1)
-                await publisher.progress(progress, attempt, count, job)
+                last = progress
+                await publisher.progress(progress, attempt, job)
             }
         }
     }

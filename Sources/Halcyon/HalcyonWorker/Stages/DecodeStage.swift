@@ -62,7 +62,7 @@ struct DecodeStage: Sendable {
         let job = refreshID.map { reading.job.refreshing(as: "refresh-\($0)") } ?? reading.job
         let context = JobContext(
             job: job, keys: job.keys, lane: lanes[origin.topic] ?? .normal,
-            flow: tenants.flow(of: job.tenant), origin: origin, traceparent: record.traceparent,
+            flow: tenants.flow(of: job.tenant), origin: origin, owner: record.owner, traceparent: record.traceparent,
             waitTimeout: WaitTimeout(of: record), retry: retry, refreshID: refreshID,
             warnings: reading.warnings, unknownFields: reading.unknownFields, trace: trace)
         trace?.describe(context)
@@ -100,7 +100,9 @@ struct DecodeStage: Sendable {
                 throw JobError(
                     .invalidJob, "invalid retry message: its original topic \(message.provenance.topic) is not a lane")
             }
-            return JobContext.Retry(message: message, topic: topic.retry, delay: topic.seconds)
+            return JobContext.Retry(
+                coordinates: OriginalRecord(record).coordinates, message: message, topic: topic.retry,
+                delay: topic.seconds)
         } catch {
             throw reader.refuse(value, for: error)
         }
@@ -113,6 +115,11 @@ extension ConsumedRecord {
         if headers.isEmpty { return nil }
         guard let id = headers.first(where: { $0.name == RefreshHeader.name })?.value else { return nil }
         return String(decoding: id.prefix(32), as: UTF8.self)
+    }
+
+    /// The name of the API key with which a gateway submitted the job; nil for other producers.
+    var owner: String? {
+        headers.first { $0.name == OwnerHeader.name }?.value.map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// The W3C trace context that the producer sent, limited to the length of the supported version. Nil if it is

@@ -6,6 +6,7 @@ import Telemetry
 /// Looks results up in the result cache.
 struct LookupStage: Sendable {
     let results: ResultCache
+    let tags: TagIndex
     /// The persistent result store; nil if there is none.
     let persist: PersistStage?
     /// The maximum size of all files in an event together, in bytes.
@@ -104,12 +105,16 @@ struct LookupStage: Sendable {
         return found
     }
 
-    /// Extends the life of a result by the policy of a job, also in the result store.
+    /// Extends the life of a result by the policy of a job, also in the indexes of its tags and in the result store.
     private func extend(
         _ result: ResultCache.Found, _ key: ResultKey, _ rule: ResultTTLPolicy, _ job: JobContext
     ) async throws(RedisError) -> ResultCache.Found? {
         let extended = try await results.extend(result, as: key.description, by: rule, of: job.job.tenant)
-        if let extended, extended.expiresAt > result.expiresAt { await persist?.extend(key, of: job) }
+        guard let extended, extended.expiresAt > result.expiresAt else { return extended }
+        let known = await errors.tolerating {
+            try await tags.extend(key.description, until: extended.expiresAt, of: job.job.tenant)
+        }
+        await persist?.extend(key, tags: known ?? [], of: job)
         return extended
     }
 

@@ -41,13 +41,15 @@ struct PersistStage: Sendable {
         try? await store.writeBehind(result, tags: job.job.tags)
     }
 
-    /// Writes a result again whose life in Redis a job has extended.
-    func extend(_ key: ResultKey, of job: JobContext) async {
+    /// Writes a result again whose life in Redis a job has extended, with its entries under tags.
+    /// - Parameter tags: The tags of the jobs that have made or hit it, as far as Redis knows them.
+    func extend(_ key: ResultKey, tags: [String], of job: JobContext) async {
         guard job.job.cache.store != .excluded,
             let result = await errors.tolerating({ try await whole(key, of: job) }) ?? nil
         else { return }
         // A cancelled job does not wait for space in the queue. The shorter life remains.
         try? await store.extend(result, tags: job.job.tags)
+        try? await store.index(key, under: tags, of: job.job.tenant, until: Double(result.expiresAt) / 1000)
     }
 
     /// Returns when the results are durable.

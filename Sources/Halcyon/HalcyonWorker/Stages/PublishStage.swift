@@ -16,6 +16,7 @@ struct PublishStage: Sendable {
     let resultStore: ResultStoreOptions?
     /// The log and counter of failed `started` events, which are not retried.
     let errors: ToleratedErrors
+    let log: Log
 
     /// Publishes that work on a job has started.
     func started(_ job: JobContext) async {
@@ -23,25 +24,28 @@ struct PublishStage: Sendable {
         await errors.tolerating { try await events.publish(event(.started, job, "started")) }
     }
 
-    /// Publishes progress event `number` of this attempt.
+    /// Publishes the progress of an attempt.
     ///
     /// It is sent by the non-transactional producer, like `started`. With exactly-once delivery it therefore does not
     /// wait for a commit and is not aborted with other jobs, and the transaction does not wait for it. It still
     /// precedes the terminal event in the partition, because the job waits for its acknowledgement before it ends.
-    func progress(_ progress: LoadProgress, _ attempt: Int, _ number: Int, _ job: JobContext) async {
-        await events.offer(event(.progress(progress, attempt: attempt), job, "progress-\(attempt)-\(number)"))
+    func progress(_ progress: LoadProgress, _ attempt: Int, _ job: JobContext) async {
+        let suffix = "progress-\(attempt)-\(job.nextProgressNumber())"
+        // A postponed attempt has the same number when its job returns in another record.
+        await events.offer(event(.progress(progress, attempt: attempt), job, suffix, of: job.retry?.coordinates))
     }
 
     /// Publishes the outcome of a job.
-    /// - Returns: The outcome that was published. A job that its retry topic or delay topic rejects is given up, and
-    ///   one whose results exceed Kafka's message size limit has failed.
+    /// - Returns: The outcome that was published. A job that its retry topic or delay topic rejects is given up, one
+    ///   whose results exceed Kafka's message size limit has failed, and one whose dead letter is lost has ended.
     /// - Throws: ``KafkaError`` if this worker cannot publish the outcome, because the producer is closed or the
     ///   partition was revoked.
     func publish(_ outcome: Outcome, of job: JobContext, _ delivery: JobDelivery) async throws(KafkaError) -> Outcome {
         switch outcome {
         case .handedBack: break
-        case .ended(let body): return .ended(try await end(job, body, delivery))
-        case .gaveUp(let failed, let reason): try await giveUp(job, failed, reason, delivery)
+        case .ended(let body):
+            return .ended(try await complete(delivery, event(body, job, "ended")).event?.body ?? body)
+        case .gaveUp(let failed, let reason): return try await giveUp(job, failed, reason, delivery)
         case .scheduled(let topic, let seconds):
             let history = AttemptHistory(began: Timestamp.now.milliseconds)
             do throws(KafkaError) {
@@ -51,16 +55,14 @@ struct PublishStage: Sendable {
                     .internal, "cannot wait for its start, because it cannot be written to \(topics.delays[topic])",
                     cause: error)
                 let failed = FailedJob(failure: failure, history: history, timings: Timings())
-                try await giveUp(job, failed, .attempts, delivery)
-                return .gaveUp(failed, .attempts)
+                return try await giveUp(job, failed, .attempts, delivery)
             }
         case .postponed(let failed, let topic, let seconds):
             do throws(KafkaError) {
                 try await postpone(job, failed.history, to: topics.retries[topic], after: seconds, delivery)
             } catch {
                 // The message may be too large with its headers, or the topic may not exist.
-                try await giveUp(job, failed, .attempts, delivery)
-                return .gaveUp(failed, .attempts)
+                return try await giveUp(job, failed, .attempts, delivery)
             }
         }
         return outcome
@@ -84,25 +86,17 @@ struct PublishStage: Sendable {
         }
     }
 
-    /// Publishes the final event of a job.
-    /// - Parameter letter: The dead letter to publish with it, if any.
-    /// - Returns: The body of the event that Kafka accepted.
-    @discardableResult
-    private func end(
-        _ job: JobContext, _ body: Event.Body, _ delivery: JobDelivery, putAside letter: ProducerRecord? = nil
-    ) async throws(KafkaError) -> Event.Body {
-        try await complete(delivery, event(body, job, "ended"), letter)?.body ?? body
-    }
-
     /// Publishes a permanent failure, with a dead letter if it may be replayed.
+    /// - Returns: The outcome. A job whose dead letter is lost has just ended.
     private func giveUp(
         _ job: JobContext, _ failed: FailedJob, _ reason: RetryExhaustedReason, _ delivery: JobDelivery
-    ) async throws(KafkaError) {
+    ) async throws(KafkaError) -> Outcome {
         let letter =
             failed.isPutAside(reason)
             ? DeadLetter.record(
                 of: delivery.record, from: job.origin, for: failed.failure, after: failed.history, reason, topics) : nil
-        try await end(job, failed.body, delivery, putAside: letter)
+        let published = try await complete(delivery, event(failed.body, job, "ended"), letter)
+        return letter != nil && published.letter == nil ? .ended(failed.body) : .gaveUp(failed, reason)
     }
 
     /// Publishes a job to a retry topic or delay topic, to be received by any worker.
@@ -154,35 +148,54 @@ struct PublishStage: Sendable {
         return origin
     }
 
-    /// Publishes the event and the dead letter, shortened as far as necessary for Kafka to accept them. No job is left
-    /// without a final event because of its size.
-    /// - Returns: The event as it was published.
+    /// Publishes the event and the dead letter, shortened as far as necessary for Kafka to accept them. A dead letter
+    /// whose key and headers alone are too large is lost. No job is left without a final event because of its size.
+    /// - Returns: The event and the dead letter as they were published.
     @discardableResult
     private func complete(
         _ delivery: JobDelivery, _ event: Event?, _ letter: ProducerRecord? = nil
-    ) async throws(KafkaError) -> Event? {
-        var forms = [(event, letter)]
-        if let letter { forms.append((event, DeadLetter.shortened(letter))) }
-        if let event { forms.append((event.shortened, letter.map(DeadLetter.shortened))) }
+    ) async throws(KafkaError) -> PublishedForm {
+        let letters: [ProducerRecord?] = letter.map { [$0, DeadLetter.shortened($0), nil] } ?? [nil]
+        let events: [Event?] = event.map { [$0, $0.shortened] } ?? [nil]
+        let forms: [PublishedForm] = letters.flatMap { letter in events.map { (event: $0, letter: letter) } }
         let published = try await outbox.complete(
             delivery,
             publishingOneOf: forms.lazy.map { [topics] event, letter in
                 [letter, event.map { EventPublisher.record(of: $0, topics) }].compactMap(\.self)
             }, refusals)
-        return forms[published].0
+        let form = forms[published]
+        if letter != nil, form.letter == nil {
+            log.warning(
+                "dead letter not written: its key and headers exceed Kafka's message size limit",
+                [
+                    "job": event?.jobID, "source": event?.subject?.loggedURL,
+                    "record": OriginalRecord(delivery.record).coordinates,
+                ])
+        }
+        return form
     }
 
-    private func event(_ body: Event.Body, _ job: JobContext, _ suffix: String) -> Event {
+    /// An event and a dead letter that are published together; nil for none.
+    private typealias PublishedForm = (event: Event?, letter: ProducerRecord?)
+
+    /// Creates an event of a job.
+    /// - Parameter record: The coordinates in the id of the event; nil for those of the record that first contained the
+    ///   job.
+    private func event(
+        _ body: Event.Body, _ job: JobContext, _ suffix: String, of record: String? = nil
+    ) -> Event {
         var body = body
         if case .ready(var ready) = body, resultStore?.publicURL != nil, job.job.cache.store != .excluded {
             for place in ready.results.indices { ready.results[place].url = publicURL(of: ready.results[place], job) }
             body = .ready(ready)
         }
         return Event(
-            id: "\(job.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds, subject: job.job.source.shownText,
-            jobID: job.job.id, batch: job.job.batch, echo: job.job.echo, preset: job.job.preset,
+            id: "\(record ?? job.origin.coordinates)-\(suffix)", time: Timestamp.now.seconds,
+            subject: job.job.source.shownText, jobID: job.job.id, batch: job.job.batch, echo: job.job.echo,
+            preset: job.job.preset,
             // Consumers continue the trace as children of the job, if it is recorded.
-            traceparent: job.trace?.context.traceparent ?? job.traceparent, webhook: job.job.webhook, body: body)
+            traceparent: job.trace?.context.traceparent ?? job.traceparent,
+            warnings: body.kind.isTerminal ? job.warnings : [], webhook: job.job.webhook, body: body)
     }
 
     /// The public URL of a result; nil if it is not stored.
@@ -195,11 +208,12 @@ struct PublishStage: Sendable {
 }
 
 extension Event {
-    /// The event without its large parts: the source text, the job's metadata, and images.
+    /// The event without its large parts: the source text, the job's metadata, warnings, and images.
     fileprivate var shortened: Event {
         var event = self
         event.subject = subject.map(JobError.shortened)
         event.echo = Job.PassthroughMetadata()
+        event.warnings = []
         if case .ready = body {
             event.body = .failed(
                 JobError(.internal, "the event exceeds Kafka's message size limit"), attempts: body.attempts,
