@@ -166,6 +166,7 @@ import Testing
             ("gateway.rate=0", "gateway.rate: expected a whole number"),
             ("gateway.maximumClients=0", "gateway.maximumClients: expected a whole number"),
             ("gateway.streams=0", "gateway.streams: expected a whole number"),
+            ("gateway.connectionsPerAddress=-1", "gateway.connectionsPerAddress: expected a whole number from 0 to"),
             ("gateway.clientStreams=0", "gateway.clientStreams: expected a whole number"),
             ("gateway.partitionInterval=0", "gateway.partitionInterval: expected a duration"),
             ("gateway.slowClientTimeout=0", "gateway.slowClientTimeout: expected a duration"),

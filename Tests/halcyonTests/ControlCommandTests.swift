@@ -119,6 +119,9 @@ import Testing
             try await run(["get", url, "--width", "31", "--tenant", "paused", "--head"]).exit == .code(0)
         }
         #expect(try await cluster.run("resume", "--tenant", "paused").expect(3).errors.contains("is not paused"))
+        try await cluster.run("pause", "--tenant", "paused").expect(0)
+        let resumed = try await cluster.run("resume", "--tenant", "paused", "--json").expect(0).output
+        #expect(resumed == #"{"tenant":"paused","resumed":true}"# + "\n")
         for options in [[], ["--lane", "low", "--tenant", "t"], ["--lane", "slow"]] {
             try await run(["pause"] + options).expect(2)
             try await run(["resume"] + options).expect(2)

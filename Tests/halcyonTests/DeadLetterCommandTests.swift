@@ -50,6 +50,18 @@ import Testing
             try await cluster.run("dead", "list", "--filter", "job=list-*", "--limit", "1").expect(0).lines.count == 1)
     }
 
+    @Test func tenantFilterSelectsJobsOfPresets() async throws {
+        let preset = #"{"job":{"width":8,"tenant":"letters"}}"#
+        try await cluster.run("preset", "put", "letters", "-", input: preset).expect(0)
+        let source = "http://127.0.0.1:\(LoopbackPort.reserve())/preset.jpg"
+        let job = #"{"id":"preset-1","source":"\#(source)","preset":"letters"}"#
+        try await Executable.run(
+            ["submit", "--from-file", "-", "--wait"], input: job, environment: cluster.environment
+        ).expect(1)
+        let list = try await run(["dead", "list", "--json", "--filter", "tenant=letters"]).expect(0).json()
+        #expect(list.count == 1 && list[0].at("job") == "preset-1" && list[0].at("tenant") == "letters")
+    }
+
     @Test func listsTheOldestFirstAcrossPartitions() async throws {
         for number in 1...6 { try await submitFailingJobs("age-\(number)", path: "age") }
         func jobs(_ more: String...) async throws -> [String?] {

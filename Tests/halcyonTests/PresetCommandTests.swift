@@ -22,6 +22,7 @@ import Testing
         let lines = try await cluster.run("preset", "list").expect(0).lines
         #expect(lines.contains { $0.hasPrefix("card  version 1  registered  {") })
         #expect(try await cluster.run("preset", "list", "--json").expect(0).output.contains(shown))
+        #expect(try await cluster.run("preset", "show", "card", "--json").expect(0).output == shown)
 
         let ready = try await cluster.run("submit", "initials:P", "--preset", "card", "--wait", "--json").expect(0)
         #expect(ready.output.contains(#""width":48"#))
@@ -37,6 +38,9 @@ import Testing
         #expect(try await cluster.run("preset", "show", "card").expect(3).output.isEmpty)
         let unknown = try await cluster.run("submit", "initials:P", "--preset", "card").expect(2)
         #expect(unknown.errors.contains("--preset: there is no preset card"))
+        try await cluster.run("preset", "put", "card", "-", input: card).expect(0)
+        let deleted = try await cluster.run("preset", "delete", "card", "--json").expect(0).output
+        #expect(deleted == #"{"name":"card","deleted":true}"# + "\n")
     }
 
     @Test func makesTheResultsOfAPresetAgain() async throws {

@@ -131,6 +131,50 @@ import Testing
         await origin.stop()
     }
 
+    @Test func usesAlternativesAndTheFallbackPicture() async throws {
+        let photograph = try SampleImages.bytes()
+        let origin = RawOrigin { request in
+            request.path == "/good" ? RawOrigin.Step.response(photograph) : RawOrigin.answer("404 Not Found")
+        }
+        let (none, missing, good) = (origin.url("/none"), origin.url("/missing"), origin.url("/good"))
+        func render(_ fields: String) async throws -> Run {
+            try await Executable.run(
+                ["render", "--job", "-", "--json", "--set", "sources.allow=127.0.0.1"],
+                input: #"{"source":"\#(none)","width":30,\#(fields)}"#)
+        }
+        let key = try await Executable.run(["key", good, "--width", "30"]).expect(0).lines.first
+        let second = try await render(#""alternatives":["\#(missing)","\#(good)"]"#).expect(0)
+        let alternative = try #require(try second.json().first)
+        #expect(alternative.at("alternative") == good && alternative.at("key") == key)
+        #expect(alternative.at("fallback") == nil && second.errors.contains("the alternative source \(good)"))
+        let last = try await render(#""alternatives":["\#(missing)"],"fallback":"\#(good)""#).expect(0)
+        let fallback = try #require(try last.json().first)
+        #expect(fallback.at("fallback") == "not_found" && fallback.at("key") == key)
+        #expect(last.errors.contains("no alternative source succeeded (not_found); rendered the fallback picture"))
+        let failed = try await render(#""fallback":"\#(missing)""#).expect(1)
+        #expect(failed.errors.contains("not_found") && failed.errors.contains("fallback picture not available"))
+        try await origin.stop()
+    }
+
+    @Test func writesTheVariantsOfAPartialJobThatSucceed() async throws {
+        let folder = TemporaryFolder("render")
+        func render(_ widths: Int...) async throws -> Run {
+            let variants = widths.map { #"{"width":\#($0),"height":40,"format":"png"}"# }.joined(separator: ",")
+            return try await Executable.run(
+                ["render", Samples.chelsea, "--job", "-", "--json", "-o", "\(folder.path)/"]
+                    + ["--set", "images.maximumOutputPixels=10000"],
+                input: #"{"partial":true,"variants":[\#(variants)]}"#)
+        }
+        let some = try await render(40, 4000, 41).expect(0)
+        let images = try some.json()
+        let widths: [String?] = images.map { $0.at("width") }
+        #expect(widths == ["40", "41"] && some.errors.contains("variants[1]: the output"))
+        let alone = try await render(41).expect(0).json()
+        #expect(images.last?.at("key") == alone.first?.at("key"))
+        #expect(try await render(4000, 4001).expect(1).errors.contains("variants[0]: the output"))
+        await folder.remove()
+    }
+
     @Test func ignoresProxyVariables() async throws {
         let origin = try await Nginx.start(serving: Samples.path)
         let proxy = "http://127.0.0.1:1"

@@ -81,7 +81,7 @@ enum CancelCommand: Subcommand {
         if asJSON {
             Console.printObject { writer in
                 switch target {
-                case .job(let id): writer.member("job", id)
+                case .job(let id, _): writer.member("job", id)
                 case .tag, .source, .tenant: writer.member("jobs", target)
                 }
                 writer.member("outcome", "told")
@@ -91,7 +91,7 @@ enum CancelCommand: Subcommand {
         func jobs(_ tenant: String?) -> String { tenant.map { "jobs of tenant \($0)" } ?? "jobs without a tenant" }
         let text =
             switch target {
-            case .job(let id): id
+            case .job(let id, _): id
             case .tag(let tag, let tenant): "\(jobs(tenant)) with tag \(tag)"
             case .source(let source, let tenant): "\(jobs(tenant)) with source \(source.shownText)"
             case .tenant(let tenant): jobs(tenant)

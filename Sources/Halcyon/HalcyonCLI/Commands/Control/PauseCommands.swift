@@ -97,9 +97,11 @@ enum PauseCommand: Subcommand {
 
 /// `halcyon resume`: resumes a lane or a tenant.
 enum ResumeCommand: Subcommand {
+    private static let json = Parameter.flag("json", help: "Print the outcome as one JSON object.")
+
     static let command = Command(
         "resume", summary: "Resume a lane or a tenant that was paused.",
-        discussion: "Exits with code 3 if it was not paused.", parameters: [Pausing.lane, Pausing.tenant],
+        discussion: "Exits with code 3 if it was not paused.", parameters: [Pausing.lane, Pausing.tenant, json],
         examples: [
             .init("halcyon resume --lane low", "Resume the background work."),
             .init("halcyon resume --tenant shop-7", "Resume a tenant."),
@@ -111,7 +113,14 @@ enum ResumeCommand: Subcommand {
             Console.complain("\(target.text) is not paused")
             return .notFound
         }
-        Console.print("\(target.text): resumed")
+        if arguments[json] {
+            Console.printObject { writer in
+                target.writeMember(to: &writer)
+                writer.member("resumed", true)
+            }
+        } else {
+            Console.print("\(target.text): resumed")
+        }
         return .done
     }
 }

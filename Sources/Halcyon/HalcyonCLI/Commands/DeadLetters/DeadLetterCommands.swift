@@ -25,10 +25,10 @@ enum DeadLetterCommands {
     /// The description of the filters for the commands' help.
     static let filterHelp = """
         Filters: code=http_error, reason=attempts (or budget), lane=high (or normal, low), tenant=shop-7, \
-        job=article-17 and source=https://example.org/*, where * matches any text. webhook=shop selects the events \
-        that could not be delivered to that webhook, and webhook=* those of all webhooks. since=2h and until=30m \
-        compare the time at which the message was dead-lettered, as an age or as a date and time such as \
-        2026-12-24T18:00:00Z.
+        job=article-17 and source=https://example.org/*, where * matches any text. tenant also selects jobs whose \
+        preset sets their tenant, and reads the registered presets from Redis. webhook=shop selects the events that \
+        could not be delivered to that webhook, and webhook=* those of all webhooks. since=2h and until=30m compare \
+        the time at which the message was dead-lettered, as an age or as a date and time such as 2026-12-24T18:00:00Z.
         """
 }
 
@@ -46,12 +46,18 @@ struct DeadLetterAccess: Sendable {
     let topic: DeadLetterReader
     private let bar = ProgressBar()
 
-    /// - Throws: ``CommandError`` if Kafka is unavailable or the topic is missing.
-    init(_ configuration: Configuration) async throws {
+    /// - Parameter filters: The conditions. One on the tenant needs the presets, which may set it.
+    /// - Throws: ``CommandError`` if Kafka is unavailable or the topic is missing, and the errors of
+    ///   ``Configuration/readerWithRegisteredPresets()`` if a condition is on the tenant.
+    init(_ configuration: Configuration, _ filters: [DeadLetterFilter]) async throws {
         kafka = KafkaAccess(configuration)
+        var reader = configuration.jobReader
+        if filters.contains(where: { $0.name == .tenant }) {
+            reader = try await configuration.readerWithRegisteredPresets()
+        }
         let start = ContinuousClock.now
         topic = DeadLetterReader(
-            kafka.topics, properties: kafka.properties.reader, reader: configuration.jobReader, events: kafka.notices,
+            kafka.topics, properties: kafka.properties.reader, reader: reader, events: kafka.notices,
             progress: { [bar] in bar.show(ended: $0, of: $1, failures: 0, elapsed: start.duration(to: .now)) })
         try await kafka.requireNow([kafka.topics.dead])
     }
@@ -93,13 +99,13 @@ enum DeadListCommand: Subcommand {
             .init("halcyon dead list --json | jq -r .code | sort | uniq -c", "Count dead letters by failure code."),
         ])
 
-    static let connection = Connection.kafka
+    static let connection = Connection.cluster
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
-        let letters = try await DeadLetterAccess(Configuration(arguments))
+        let filters = arguments[DeadLetterCommands.filters]
+        let letters = try await DeadLetterAccess(Configuration(arguments), filters)
         let limit = arguments[DeadLetterCommands.limit] ?? .max
-        let query = DeadLetterQuery(
-            arguments[DeadLetterCommands.filters], withReplayed: arguments[DeadLetterCommands.replayed])
+        let query = DeadLetterQuery(filters, withReplayed: arguments[DeadLetterCommands.replayed])
         var oldest = Oldest(limit: limit)
         try await letters.forEach(query) { letter in
             let record = letter.letter.record
@@ -169,17 +175,18 @@ enum DeadShowCommand: Subcommand {
                 "Show the failed attempts of a job."),
         ])
 
-    static let connection = Connection.kafka
+    static let connection = Connection.cluster
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
-        let access = try await DeadLetterAccess(Configuration(arguments))
+        let filters = arguments[DeadLetterCommands.filters]
+        let access = try await DeadLetterAccess(Configuration(arguments), filters)
         let wanted = Set(arguments[letters])
         var missing = wanted
         var count = 0
         let limit = arguments[DeadLetterCommands.limit] ?? .max
         // A dead letter that is selected by id is shown even if it was replayed.
         let query = DeadLetterQuery(
-            arguments[DeadLetterCommands.filters], withReplayed: arguments[DeadLetterCommands.replayed],
+            filters, withReplayed: arguments[DeadLetterCommands.replayed],
             letters: wanted.isEmpty ? nil : wanted)
         try await access.forEach(query) { letter in
             missing.remove(letter.letter.id)
@@ -266,7 +273,7 @@ enum DeadReplayCommand: Subcommand {
                 "Retry the failures of the last day after an origin has recovered."),
         ])
 
-    static let connection = Connection.kafka
+    static let connection = Connection.cluster
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode { try await settlement.run(arguments) }
 }
@@ -294,7 +301,7 @@ enum DeadDiscardCommand: Subcommand {
                 "Discard what a tenant has not needed for a week."),
         ])
 
-    static let connection = Connection.kafka
+    static let connection = Connection.cluster
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode { try await settlement.run(arguments) }
 }
@@ -318,12 +325,13 @@ private struct DeadLetterSettlement: Sendable {
     }
 
     func run(_ arguments: ParsedCommand) async throws -> ExitCode {
-        let mustAsk = arguments[DeadLetterCommands.filters].isEmpty && !arguments[dryRun] && !arguments[yes]
+        let filters = arguments[DeadLetterCommands.filters]
+        let mustAsk = filters.isEmpty && !arguments[dryRun] && !arguments[yes]
         guard !mustAsk || Console.canAsk else {
             throw InputError(
                 "without --filter all dead letters are \(past); add --filter to select some, or --yes", of: arguments)
         }
-        let access = try await DeadLetterAccess(Configuration(arguments))
+        let access = try await DeadLetterAccess(Configuration(arguments), filters)
         if case .replay = action { try await access.kafka.requireNow(access.kafka.topics.lanes) }
         let index = try await access.index()
         let limit = arguments[DeadLetterCommands.limit] ?? .max
@@ -337,7 +345,7 @@ private struct DeadLetterSettlement: Sendable {
             let replaying = DeadLetterReplayer(access.topic, by: producer, action: action, isDry: arguments[dryRun])
             var (isWell, count) = (true, 0)
             _ = try await replaying.run(
-                DeadLetterQuery(arguments[DeadLetterCommands.filters]), in: index, limit: limit
+                DeadLetterQuery(filters), in: index, limit: limit
             ) { letter in
                 isWell = isWell && letter.reason == nil
                 count += 1

@@ -151,12 +151,15 @@ enum PresetListCommand: Subcommand {
 
 /// `halcyon preset show`: prints a preset.
 enum PresetShowCommand: Subcommand {
+    private static let json = Parameter.flag(
+        "json", help: "Accepted for consistency. A preset is always printed as JSON.")
+
     static let command = Command(
         "show", summary: "Print a preset as JSON.",
         discussion: """
             The output can be edited and passed to halcyon preset put after its version was removed or increased. \
             Exits with code 3 if there is no such preset.
-            """, parameters: [PresetCommands.name],
+            """, parameters: [PresetCommands.name, json],
         examples: [
             .init("halcyon preset show card", "Print the preset card."),
             .init(
@@ -179,12 +182,14 @@ enum PresetShowCommand: Subcommand {
 
 /// `halcyon preset delete`: deletes a preset.
 enum PresetDeleteCommand: Subcommand {
+    private static let json = Parameter.flag("json", help: "Print the outcome as one JSON object.")
+
     static let command = Command(
         "delete", summary: "Delete a registered preset.",
         discussion: """
             Jobs that name it afterwards fail as invalid_job. Results remain until they expire. The version is \
             retained: a new preset with the same name gets the next one. Exits with code 3 if there is no such preset.
-            """, parameters: [PresetCommands.name],
+            """, parameters: [PresetCommands.name, json],
         examples: [.init("halcyon preset delete card", "Delete the preset card.")])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
@@ -194,7 +199,14 @@ enum PresetDeleteCommand: Subcommand {
             Console.complain("there is no registered preset \(name)")
             return .notFound
         }
-        Console.print("\(name): deleted")
+        if arguments[json] {
+            Console.printObject { writer in
+                writer.member("name", name)
+                writer.member("deleted", true)
+            }
+        } else {
+            Console.print("\(name): deleted")
+        }
         return .done
     }
 }

@@ -24,6 +24,9 @@ enum RenderCommand: Subcommand {
             URLs on this machine and in private networks are rejected, as workers do; --set sources.allow=127.0.0.1 \
             allows one. Without --format the extension of the file selects the format, and unknown extensions such as \
             .bmp are rejected. A job with variants (--job) writes one file for each, to the folder given by -o.
+
+            The alternatives and the fallback picture of a job are used as by a worker that makes one attempt. \
+            Variants that fail in a job with partial are reported on standard error, and the others are written.
             """, parameters: [source, SizingOptions.job, ImageOutput.option, json],
         groups: SizingOptions.groups.options, brief: SizingOptions.brief,
         examples: [
@@ -49,38 +52,44 @@ enum RenderCommand: Subcommand {
             if let text = arguments[source] { try await SourceArgument.localFile(text) } else { nil }
         let prepared = try await SingleJob.prepare(
             source: local?.source ?? arguments[source], arguments, configuration)
-        var variants = prepared.job.variants
-        let output = try ImageOutput(arguments, printsFacts: arguments[json], count: variants.count)
+        var job = prepared.job
+        let output = try ImageOutput(arguments, printsFacts: arguments[json], count: job.variants.count)
         guard !output.isNone || arguments[json] else {
             throw InputError("refusing to write an image to the terminal; use -o FILE", of: arguments)
         }
-        if variants.count == 1, variants[0].info == nil, variants[0].output.hasAutomaticFormat {
-            variants[0].output.format = try output.format(arguments)
+        if job.variants.count == 1, job.variants[0].info == nil, job.variants[0].output.hasAutomaticFormat {
+            job.variants[0].output.format = try output.format(arguments)
         }
 
         let clock = ContinuousClock()
         let start = clock.now
         let here = LocalRendering(configuration)
-        let (fetched, rendering, fetch) = try await closing({ await here.close() }) { [variants] in
-            let fetched = try await here.fetch(local?.path, prepared.job.request, variants)
-            let fetch = clock.now - start
-            return (fetched, try await here.render(fetched, variants), fetch)
+        let rendered = try await closing({ await here.close() }) { [job] in
+            try await here.render(job, reading: local?.path)
         }
-        let images = rendering.images.map { image in
+        complain(of: rendered)
+        let images = rendered.rendering.images.map { image in
             FileNames.Image(
                 bytes: image.body, width: image.size.width, height: image.size.height, format: image.format)
         }
-        let files = try await output.write(images, of: local?.path ?? prepared.job.source.text)
+        let files = try await output.write(images, of: local?.path ?? job.source.text)
         if output.leavesStandardOutput {
+            let isFromInput = local?.path == "-" && rendered.alternative == nil && rendered.fallback == nil
+            let keys = rendered.variants.map { ResultKey(rendered.job.request, variant: rendered.job.variants[$0]) }
             let report = RenderReport(
-                rendering: rendering,
-                keys: local?.path == "-"
-                    ? nil
-                    : variants.map { ResultKey(prepared.job.request, variant: $0) },
-                files: files, sourceBytes: fetched.source.body.count, fetch: fetch, total: clock.now - start)
+                rendered: rendered, keys: isFromInput ? nil : keys, files: files, total: clock.now - start)
             report.print(asJSON: arguments[json])
         }
         return .done
+    }
+
+    /// Reports another source than that of the job, and variants that failed.
+    private static func complain(of rendered: LocalRendering.RenderedJob) {
+        if let alternative = rendered.alternative {
+            Console.complain("the source failed; rendered the alternative source \(alternative)")
+        }
+        if let failure = rendered.fallback { Console.complain("\(failure); rendered the fallback picture") }
+        for failure in rendered.failures { Console.complain("\(failure)") }
     }
 }
 
@@ -153,6 +162,25 @@ struct LocalRendering: Sendable {
         let assets: [Source: [UInt8]]
     }
 
+    /// The images of a job.
+    struct RenderedJob: Sendable {
+        /// The job with the source that was rendered.
+        let job: Job
+        /// The size of the source in bytes.
+        let sourceBytes: Int
+        /// The duration of the fetch.
+        let fetch: Duration
+        let rendering: RenderResult
+        /// The index of the variant of each image.
+        let variants: [Int]
+        /// The failures of the other variants, if the job is partial.
+        let failures: [JobError]
+        /// The alternative source that was rendered; nil for that of the job.
+        var alternative: String?
+        /// The failure of the job, if its fallback picture was rendered; nil otherwise.
+        var fallback: JobError?
+    }
+
     private let configuration: Configuration
     private let pool: ThreadPool
     private let children: RenderProcessPool
@@ -204,6 +232,58 @@ struct LocalRendering: Sendable {
             return try await service.render(fetched.source.body, variants, assets: fetched.assets)
         } catch let failure as JobError {
             throw failure.qualified(Array(variants.indices), of: variants.count)
+        }
+    }
+
+    /// Fetches and renders a job like one attempt of a worker: from the first source that does not fail, otherwise from
+    /// the fallback picture.
+    /// - Parameter file: a local file to read instead of the job's own source.
+    /// - Throws: ``JobError``, ``FileError``, `CancellationError`.
+    func render(_ job: Job, reading file: String?) async throws -> RenderedJob {
+        do {
+            return try await job.firstSource { alternative in
+                guard let alternative else { return try await renderOnly(job, reading: file) }
+                let source = job.alternatives[alternative]
+                var rendered = try await renderOnly(job.using(source), reading: nil)
+                rendered.alternative = source.shownText
+                return rendered
+            }
+        } catch let failure as JobError {
+            guard let fallback = job.fallback else { throw failure }
+            do {
+                var rendered = try await renderOnly(job.using(fallback), reading: nil)
+                rendered.fallback = failure
+                return rendered
+            } catch let error as JobError {
+                Console.complain("fallback picture not available: \(error)")
+                throw failure
+            }
+        }
+    }
+
+    /// Fetches and renders the source of a job. If the job is partial, variants that fail are left out.
+    /// - Throws: ``JobError``, also if all variants of a partial job fail; ``FileError``, `CancellationError`.
+    private func renderOnly(_ job: Job, reading file: String?) async throws -> RenderedJob {
+        let start = ContinuousClock.now
+        let fetched = try await fetch(file, job.request, job.variants)
+        let duration = start.duration(to: .now)
+        var (variants, failures): ([Int], [JobError]) = (Array(job.variants.indices), [])
+        while true {
+            do {
+                let rendering = try await service.render(
+                    fetched.source.body, variants.map { job.variants[$0] }, assets: fetched.assets)
+                return RenderedJob(
+                    job: job, sourceBytes: fetched.source.body.count, fetch: duration, rendering: rendering,
+                    variants: variants, failures: failures)
+            } catch let failure as JobError {
+                let qualified = failure.qualified(variants, of: job.variants.count)
+                guard job.partial, !failure.isRetryable, let place = failure.variant,
+                    variants.indices.contains(place)
+                else { throw qualified }
+                failures.append(qualified)
+                variants.remove(at: place)
+                if variants.isEmpty { throw failures.first(where: { $0.variant == 0 }) ?? qualified }
+            }
         }
     }
 

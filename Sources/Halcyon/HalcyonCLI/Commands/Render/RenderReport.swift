@@ -4,14 +4,14 @@ import JSON
 
 /// The report on images that were rendered in this process.
 struct RenderReport {
-    let rendering: RenderResult
+    let rendered: LocalRendering.RenderedJob
     /// The keys under which a worker would store the images, or nil for a source from standard input.
     let keys: [ResultKey]?
     /// The paths of the images, or nil for images that were not written to a file.
     let files: [String?]
-    let sourceBytes: Int
-    let fetch: Duration
     let total: Duration
+
+    private var rendering: RenderResult { rendered.rendering }
 
     /// Prints one JSON object for each image, or a text line for each image and a line with the timings.
     func print(asJSON: Bool) {
@@ -29,7 +29,7 @@ struct RenderReport {
 
     private var timings: [(String, Duration)] {
         [
-            ("fetch", fetch), ("decode", rendering.timings.decode), ("process", rendering.timings.process),
+            ("fetch", rendered.fetch), ("decode", rendering.timings.decode), ("process", rendering.timings.process),
             ("encode", rendering.timings.encode), ("total", total),
         ]
     }
@@ -45,7 +45,7 @@ struct RenderReport {
             rendering.images.count > 1 ? files[index].map { "in \($0)" } : nil,
         ]
         return """
-            \(from.width)x\(from.height) \(rendering.sourceFormat.rawValue), \(byteText(sourceBytes))\
+            \(from.width)x\(from.height) \(rendering.sourceFormat.rawValue), \(byteText(rendered.sourceBytes))\
             \(rendering.sourceIsTruncated ? ", truncated" : "") \
             -> \(to.width)x\(to.height) \(image.format.rawValue), \(facts.compactMap(\.self).joined(separator: ", "))
             """
@@ -73,12 +73,14 @@ struct RenderReport {
             }
             writer.member("encoding", image.encoding)
             writer.member("file", files[index])
+            writer.member("alternative", rendered.alternative)
+            writer.member("fallback", rendered.fallback?.code.rawValue)
             writer.name("source")
             writer.object { writer in
                 writer.member("width", rendering.sourceSize.width)
                 writer.member("height", rendering.sourceSize.height)
                 writer.member("format", rendering.sourceFormat.rawValue)
-                writer.member("bytes", sourceBytes)
+                writer.member("bytes", rendered.sourceBytes)
                 if rendering.sourceIsTruncated { writer.member("truncated", true) }
             }
             writer.name("timings")
