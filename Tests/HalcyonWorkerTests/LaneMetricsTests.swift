@@ -36,19 +36,20 @@ import Testing
     }
 
     /// After several attempts, the time in the queue includes waits in retry topics.
-    @Test func timeInTheQueueIsThatOfJobsWithOneAttempt() {
+    @Test func timeInTheQueueIsThatOfJobsWithoutAWaitInARetryTopic() {
         let counted = WorkerMetrics(metrics, tenants: 1)
         func sum(_ stage: String) -> Double {
             metrics.value(of: #"halcyon_stage_duration_seconds_sum{lane="high",stage="\#(stage)"}"#)
         }
-        let jobs: [(attempts: Int, queued: Double)] = [(1, 250), (2, 60_000)]
-        for (attempts, queued) in jobs {
+        let jobs: [(isRetried: Bool, queued: Double)] = [(false, 250), (true, 60_000)]
+        for (isRetried, queued) in jobs {
             var timings = Timings()
             timings[.queued] = queued
             timings[.total] = 500
-            let ready = Ready(results: [], origin: .memory, timings: timings, attempts: attempts)
-            counted.ended(.ready(ready), .high, of: nil)
-            counted.ended(.failed(JobError(.timeout, "late"), attempts: attempts, timings: timings), .high, of: nil)
+            let ready = Ready(results: [], origin: .memory, timings: timings)
+            counted.ended(.ready(ready), .high, of: nil, isRetried: isRetried)
+            let failed = Event.Body.failed(JobError(.timeout, "late"), attempts: 1, timings: timings)
+            counted.ended(failed, .high, of: nil, isRetried: isRetried)
         }
         #expect(sum("queued") == 0.5)
         #expect(sum("total") == 2)

@@ -71,8 +71,9 @@ struct WorkerMetrics: Sendable {
     }
 
     /// Counts a job that ended with an event.
-    func ended(_ body: Event.Body, _ lane: Lane, of tenant: String?) {
-        lanes[lane]?.ended(body)
+    /// - Parameter isRetried: True if the job has waited in a retry topic.
+    func ended(_ body: Event.Body, _ lane: Lane, of tenant: String?, isRetried: Bool = false) {
+        lanes[lane]?.ended(body, isRetried: isRetried)
         if let tenant { tenants?.ended(body, of: tenant) }
     }
 
@@ -136,14 +137,14 @@ struct LaneMetrics: Sendable {
     }
 
     /// Counts a job that ended with an event.
-    func ended(_ body: Event.Body) {
+    func ended(_ body: Event.Body, isRetried: Bool) {
         switch body {
         case .ready(let ready):
             self.ready[ready.origin]?.add()
-            observe(ready.timings, attempts: ready.attempts)
-        case .failed(let failure, let attempts, let timings):
+            observe(ready.timings, isRetried)
+        case .failed(let failure, _, let timings):
             failed(failure.code)
-            observe(timings, attempts: attempts)
+            observe(timings, isRetried)
         case .cancelled: cancelled.add()
         case .superseded: superseded.add()
         case .started, .progress, .purged: break
@@ -153,10 +154,10 @@ struct LaneMetrics: Sendable {
     /// Counts a failed job.
     func failed(_ code: JobErrorCode) { failures[code]?.add() }
 
-    /// Records the durations of stages. After several attempts, the time in the queue includes waits in retry topics
+    /// Records the durations of stages. If a job has waited in retry topics, its time in the queue includes these waits
     /// and says nothing about the number of workers, so it is left out.
-    private func observe(_ timings: Timings, attempts: Int) {
-        for stage in Timings.Stage.allCases where stage != .queued || attempts <= 1 {
+    private func observe(_ timings: Timings, _ isRetried: Bool) {
+        for stage in Timings.Stage.allCases where stage != .queued || !isRetried {
             if let milliseconds = timings[stage] { stages[stage.rawValue].observe(milliseconds / 1000) }
         }
     }

@@ -153,6 +153,9 @@ final class JobContext: Sendable {
         uploads[index] == RetryMessage.uploadMark(sha256)
     }
 
+    /// True if the job has waited in a retry topic, after an attempt that failed or was postponed.
+    var isFromRetryTopic: Bool { retry?.topic != nil }
+
     /// Returns the number of the next progress event, from 1. Attempts and sources continue the count.
     func nextProgressNumber() -> Int {
         state.progressEvents.withLock { count in

@@ -53,11 +53,11 @@ struct JobReport: Sendable {
             metrics.scheduled.add()
             log.debug("job waits for its start", fields(of: job, ["in": topics.delays[topic], "for": seconds]))
         case .gaveUp(let failed, let reason):
-            metrics.ended(failed.body, job.lane, of: job.job.tenant)
+            metrics.ended(failed.body, job.lane, of: job.job.tenant, isRetried: job.isFromRetryTopic)
             if failed.isPutAside(reason) { metrics.putAside(failed.failure.code) }
             log.info("job failed", fields(of: job, failed.fields.merging(["given_up": reason.rawValue])))
         case .ended(let body):
-            metrics.ended(body, job.lane, of: job.job.tenant)
+            metrics.ended(body, job.lane, of: job.job.tenant, isRetried: job.isFromRetryTopic)
             switch body {
             case .ready(let ready):
                 if let failure = ready.fallback {
