@@ -233,7 +233,7 @@ import Testing
                     object.record = ResultRecord(Samples.result(Samples.key("b")), scopes: []).json
                 case .otherVersion:
                     let json = String(decoding: object.record, as: UTF8.self)
-                    object.record = Array(json.replacing("\"v\":1,", with: "\"v\":2,").utf8)
+                    object.record = Array(json.replacing("\"v\":1,", with: "\"v\":3,").utf8)
                 case .noRecord: object.record = []
                 }
                 try await store.storage.write(object, as: name, isDurable: true)

@@ -31,8 +31,9 @@ struct ResultRecord: Hashable, Sendable {
     /// True if the content of the object is the name of the file, which is another object.
     var isNamed: Bool
 
-    /// The version of the format. A record of another version is a miss.
-    private static let version: Int64 = 1
+    /// The version of the format. A record of another version is a miss. Readers of version 1 alone would miss the faces
+    /// and the facts of this record.
+    private var version: Int64 { metadata.faces == nil && metadata.format != .json ? 1 : 2 }
 
     /// The record as JSON.
     var json: [UInt8] {
@@ -40,7 +41,7 @@ struct ResultRecord: Hashable, Sendable {
         var metadata = metadata
         metadata.faces = nil
         writer.object { writer in
-            writer.member("v", Self.version)
+            writer.member("v", version)
             writer.member("key", key.description)
             writer.member("tenant", tenant)
             writer.member("metadata", metadata)
@@ -64,7 +65,7 @@ struct ResultRecord: Hashable, Sendable {
             guard let member = value.member(name) else { throw JSONError(.missing, "is missing", path: name) }
             return member
         }
-        guard try required("v").integer() == Self.version else {
+        guard try (1...2).contains(required("v").integer()) else {
             throw JSONError(.invalid, "is another version", path: "v")
         }
         guard let key = ResultKey(try required("key").string()) else {
