@@ -99,6 +99,22 @@ import Testing
         }
     }
 
+    /// Checks that a permit is free for the source `/b`.
+    private static func expectFetch(
+        of request: SourceRequest, by cache: SourceCache, from origin: RawOrigin
+    ) async throws {
+        let fetched = Task { try await cache.fetch(request).source.body }
+        try await until("another source is requested") { origin.requests.map(\.path).contains("/b") }
+        #expect(try await fetched.value == Array("source".utf8))
+    }
+
+    private static func expectCopies(_ callers: [Task<CachedSource, any Error>]) async throws {
+        for caller in callers {
+            let copy = try await caller.value.source.body
+            #expect(copy == Array("copy".utf8))
+        }
+    }
+
     /// Jobs that wait for the copy of a large source would otherwise hold its bytes several times.
     @Test func waitingForACopyKeepsNoOriginal() async throws {
         let origin = RawOrigin { _ in RawOrigin.answer("200 OK", [], "source") }
@@ -138,14 +154,9 @@ import Testing
             let second = Task { try await cache.fetch(source, copyFrom: archive) }
             try await until("the second caller has the original, too") { considered.withLock { $0 } == 2 }
             // One of them makes the copy with one of the two permits.
-            let fetched = Task { try await cache.fetch(other).source.body }
-            try await until("another source is requested") { origin.requests.map(\.path).contains("/b") }
-            #expect(try await fetched.value == Array("source".utf8))
+            try await Self.expectFetch(of: other, by: cache, from: origin)
             gate.signal()
-            for caller in [first, second] {
-                let copy = try await caller.value.source.body
-                #expect(copy == Array("copy".utf8))
-            }
+            try await Self.expectCopies([first, second])
             await cache.close()
         }
         await folder.remove()
@@ -182,14 +193,9 @@ import Testing
             }
             let second = Task { try await caches[1].fetch(source, copyFrom: archive) }
             try await until("the other process has the original") { considered.withLock { $0 } == 2 }
-            let fetched = Task { try await caches[1].fetch(other).source.body }
-            try await until("another source is requested") { origin.requests.map(\.path).contains("/b") }
-            #expect(try await fetched.value == Array("source".utf8))
+            try await Self.expectFetch(of: other, by: caches[1], from: origin)
             gate.signal()
-            for caller in [first, second] {
-                let copy = try await caller.value.source.body
-                #expect(copy == Array("copy".utf8))
-            }
+            try await Self.expectCopies([first, second])
             #expect(origin.requests.map(\.path) == ["/a", "/b"])
             for cache in caches { await cache.close() }
         }

@@ -31,8 +31,8 @@ struct ResultRecord: Hashable, Sendable {
     /// True if the content of the object is the name of the file, which is another object.
     var isNamed: Bool
 
-    /// The version of the format. A record of another version is a miss. Readers of version 1 alone would miss the faces
-    /// and the facts of this record.
+    /// The version of the format. A record of another version is a miss. Workers that know only version 1 would read a
+    /// record of faces or facts without them.
     private var version: Int64 { metadata.faces == nil && metadata.format != .json ? 1 : 2 }
 
     /// The record as JSON.
