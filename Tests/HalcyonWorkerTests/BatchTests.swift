@@ -171,6 +171,21 @@ import Testing
         }
     }
 
+    /// A gateway announces a batch that Redis has lost as if it were new.
+    @Test func keysOwnOnlyBatchesThatTheyHaveBegun() async throws {
+        try await WorkerFixture.with { cluster in
+            let store = BatchStore(cluster.client, BatchOptions())
+            for (id, created) in [("new", 20), ("old", 19)] as [(String, Int64)] {
+                let announced = try await store.announce(Batch(id: id, owner: "shop", created: 20))
+                #expect(announced.isNew && announced.batch?.owner == "shop")
+                try await store.open(Batch(id: id, created: created))
+            }
+            let new = try #require(try await store.batch("new"))
+            let old = try #require(try await store.batch("old"))
+            #expect(new.owner == "shop" && old.owner == nil)
+        }
+    }
+
     @Test func cancelsTheJobsThatHaveNotEnded() async throws {
         let origin = CancelTests.stallingOrigin()
         try await WorkerFixture.with { cluster in

@@ -30,6 +30,18 @@ import Testing
         #expect(entries.incomplete(now: 50).map(\.batch.id) == ["b"])
     }
 
+    /// As after a loss of Redis, when a gateway does not know the batch.
+    @Test func ownerIsThatOfTheFirstMessage() {
+        func owner(after first: BatchMessage.Body) -> String? {
+            let entries = entries(
+                (10, BatchMessage("b", first)), (20, BatchMessage("b", .open(created: 20, owner: "later"))))
+            return entries.entry(of: "b", now: 30)?.batch.owner
+        }
+        #expect(owner(after: .open(created: 10, owner: "first")) == "first")
+        #expect(owner(after: .open(created: 10)) == nil)
+        #expect(owner(after: .close(total: 1)) == nil)
+    }
+
     @Test func forgetsABatchAfterTheRetention() {
         let entries = entries((10, BatchMessage("b", .open(created: 10))), (20, BatchMessage("b", .cancel)))
         #expect(entries.entry(of: "b", now: 1020)?.batch.cancelled == 20)

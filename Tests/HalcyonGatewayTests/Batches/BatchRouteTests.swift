@@ -20,6 +20,12 @@ import Testing
         ]
     }
 
+    /// The response of an object store to a request for a list.
+    private static let listOfOneObject = RawOrigin.answer(
+        "200 OK", [],
+        "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a/1.gif</Key><Size>7</Size></Contents>"
+            + "</ListBucketResult>")
+
     private static func jobs(_ count: Int, from first: Int = 0) -> String {
         (first..<first + count).map { #"{"source":"initials:A","width":\#(8 + $0)}"# + "\n" }.joined()
     }
@@ -149,12 +155,7 @@ import Testing
 
     /// The gateway has no access to the object store.
     @Test func createsABatchOfAPrefixThatAWorkerLists() async throws {
-        let store = RawOrigin { request in
-            RawOrigin.answer(
-                "200 OK", [],
-                "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a/1.gif</Key><Size>7</Size></Contents>"
-                    + "</ListBucketResult>")
-        }
+        let store = RawOrigin { _ in Self.listOfOneObject }
         try await GatewayFixture.with { fixture in
             try await fixture.withWorker({ $0.sources.s3.endpoint = try? WebURL("\(store.url("/"))") }) {
                 try await fixture.withGateway { (client: GatewayClient) async throws in
@@ -374,14 +375,61 @@ import Testing
                 #expect(try await Self.add(0, to: "free", open).status == 202)
             }
             try await Self.ended(1, of: "free", client)
-            let added = try await Self.add(1, to: "free", client, key: "a-secret")
+            let added = try await firstValue("the owner is known") { () async throws -> HTTPResponse? in
+                let answer = try await Self.add(1, to: "free", client, key: "a-secret")
+                return answer.status == 503 ? nil : answer
+            }
             Self.expectProblem(added, 409, "through Kafka or the command line; adding jobs to it needs the scope admin")
             #expect(try await Self.add(1, to: "free", client, key: "c-secret").status == 202)
             let created = try await client.send(
                 .post, "/v1/batches?id=free", Self.jobs(1),
                 headers: ["X-API-Key": "a-secret", "Content-Type": "application/x-ndjson"])
             Self.expectProblem(created, 409, "through Kafka or the command line; use a different id")
+            // A gateway that does not find the batch in Redis begins one, until the workers have counted it again.
+            _ = try await fixture.redis.run("FLUSHALL")
+            try await until("the batch has no owner") {
+                try await Self.add(2, to: "free", client, key: "a-secret").status == 409
+            }
         }
+    }
+
+    /// As after a loss of Redis: jobs are counted before the workers have read the first message about the batch.
+    @Test func onlyAdministratorsAddJobsToBatchesWhoseOwnerIsUnknown() async throws {
+        try await GatewayFixture.with { fixture in
+            _ = try await fixture.redis.run("HSET", "halcyon:batch:{lost}", "ended", "1")
+            try await fixture.withGateway({ $0.access = Self.keys }) { (client: GatewayClient) async throws in
+                Self.expectProblem(try await Self.add(1, to: "lost", client, key: "a-secret"), 503, "owner")
+                let lines: HTTPFields = ["X-API-Key": "a-secret", "Content-Type": "application/x-ndjson"]
+                let created = try await client.send(.post, "/v1/batches?id=lost", Self.jobs(1), headers: lines)
+                Self.expectProblem(created, 503, "owner")
+                #expect(try await Self.add(1, to: "lost", client, key: "c-secret").status == 202)
+            }
+        }
+    }
+
+    /// The jobs have the id in the template of the batch.
+    @Test func keysCancelJobsThatAWorkerListsForThem() async throws {
+        let store = RawOrigin { request in
+            request.path.contains("list-type=2")
+                ? Self.listOfOneObject : [.text("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc"), .awaitEnd]
+        }
+        let key: HTTPFields = ["X-API-Key": "a-secret"]
+        try await GatewayFixture.with { fixture in
+            try await fixture.withWorker({ $0.sources.s3.endpoint = try? WebURL("\(store.url("/"))") }) {
+                try await fixture.withGateway({ $0.access = Self.keys }) { (client: GatewayClient) async throws in
+                    let body = #"{"template":{"id":"one","width":8},"prefix":"s3://pictures/a/"}"#
+                    let created = try await client.send(.post, "/v1/batches?id=p", body, headers: key)
+                    #expect(created.status == 202)
+                    try await until("the transfer has started") {
+                        store.requests.contains { !$0.path.contains("list-type=2") }
+                    }
+                    #expect(try await client.send(.delete, "/v1/jobs/one", headers: key).status == 202)
+                    let batch = try await Self.completed("p", client, headers: key)
+                    #expect(Self.counts(batch)["cancelled"] == 1)
+                }
+            }
+        }
+        try await store.stop()
     }
 
     @Test func retriedJobsRemainThoseOfTheKeyThatCreatedTheBatch() async throws {

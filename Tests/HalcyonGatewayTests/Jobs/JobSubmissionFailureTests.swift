@@ -15,9 +15,13 @@ import Testing
     private static let past = ContinuousClock.now - .seconds(1)
 
     /// Runs `body` with a submitter for the cluster of a fixture.
-    private static func withSubmitter(_ body: (GatewayFixture, JobSubmitter) async throws -> Void) async throws {
+    /// - Parameter hasRedis: False for a submitter that cannot reach Redis.
+    private static func withSubmitter(
+        hasRedis: Bool = true, _ body: (GatewayFixture, JobSubmitter) async throws -> Void
+    ) async throws {
         try await GatewayFixture.with { fixture in
             let redis = RedisClient(fixture.endpoint)
+            if !hasRedis { await redis.close() }
             let producer = try Producer(properties: fixture.kafka.producer)
             let presets = PresetCatalog([], PresetStore(redis, topics: fixture.topics), log: .silent)
             let submitter = JobSubmitter(
@@ -36,10 +40,12 @@ import Testing
     /// Submits a job in a task of its own.
     /// - Returns: The kind of the problem; nil if the job was accepted.
     private static func submit(
-        _ id: String, as name: String = "a", isCancelled: Bool = false, by latest: ContinuousClock.Instant? = nil,
-        _ submitter: JobSubmitter
+        _ id: String, as name: String = "a", batch: String? = nil, isCancelled: Bool = false,
+        by latest: ContinuousClock.Instant? = nil, _ submitter: JobSubmitter
     ) async throws -> Problem.Kind? {
-        let prepared = try await submitter.prepare(Array(#"{"id":"\#(id)","source":"initials:J","width":8}"#.utf8))
+        let membership = batch.map { #","batch":"\#($0)""# } ?? ""
+        let job = #"{"id":"\#(id)","source":"initials:J","width":8\#(membership)}"#
+        let prepared = try await submitter.prepare(Array(job.utf8))
         let caller = Principal(name: name, leave: .key, mayAdminister: false, scopes: [.submit])
         let task = Task { () async -> Problem.Kind? in
             if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
@@ -101,6 +107,20 @@ import Testing
             #expect(try await Self.submit("two", isCancelled: true, by: Self.past, submitter) == .unavailable)
             #expect(try await Self.state(of: "two", submitter.memory) == nil)
             #expect(try await jobs(fixture, .normal).count == 1)
+        }
+    }
+
+    /// A gateway cannot reach Redis when the first jobs of a batch are submitted. The workers can.
+    @Test func batchesBegunWithoutRedisBelongToTheirFirstKey() async throws {
+        try await Self.withSubmitter(hasRedis: false) { fixture, submitter async throws in
+            try await fixture.withWorker {
+                for name in ["a", "b"] {
+                    #expect(try await Self.submit("job-\(name)", as: name, batch: "own", submitter) == nil)
+                }
+                try await until("the batch belongs to the first key") {
+                    try await fixture.redis.run("HGET", "halcyon:batch:{own}", "owner").hasPrefix("a")
+                }
+            }
         }
     }
 

@@ -176,8 +176,11 @@ struct BatchLister: Sendable {
             throw JobError(
                 .tooLarge, "there are more than \(options.mostListed) jobs, the limit set by batches.maximumListed")
         }
+        // The key that created the batch can cancel the jobs whose ids it has chosen.
+        let owner = batches.entry(of: batch)?.batch.owner
+        let headers = owner.map { [RecordHeader(OwnerHeader.name, $0)] } ?? []
         let jobs = page.jobs.enumerated().map { index, job in
-            record(of: job, listing.submitted + index, writer, lane)
+            record(of: job, listing.submitted + index, writer, lane, headers)
         }
         if let position = page.next {
             var next = listing
@@ -193,11 +196,14 @@ struct BatchLister: Sendable {
 
     /// Returns the record of a job. A job that is not valid, such as that of a key which cannot be a source, is left to
     /// the worker that receives it: it fails there, and is counted.
-    private func record(of job: JobBuilder, _ index: Int, _ writer: BatchWriter, _ lane: Lane) -> ProducerRecord {
+    private func record(
+        of job: JobBuilder, _ index: Int, _ writer: BatchWriter, _ lane: Lane, _ headers: [RecordHeader]
+    ) -> ProducerRecord {
         do throws(InvalidJobError) {
-            return topics.record(of: try writer.validated(job, index: index))
+            return topics.record(of: try writer.validated(job, index: index), headers: headers)
         } catch {
-            return ProducerRecord(topic: topics.jobs(lane), value: writer.draft(of: job, index: index).json)
+            let message = writer.draft(of: job, index: index).json
+            return ProducerRecord(topic: topics.jobs(lane), value: message, headers: headers)
         }
     }
 

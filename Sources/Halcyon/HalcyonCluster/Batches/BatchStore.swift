@@ -130,19 +130,19 @@ public struct BatchStore: Sendable {
     }
 
     /// Lists a batch before the workers have handled the message that opens it, unless its id is in use.
-    /// - Returns: the batch with this id, and true if the id was not in use.
-    public func announce(_ batch: Batch) async throws(RedisError) -> (batch: Batch, isNew: Bool) {
-        let reply =
-            try await redis.run(
-                BatchScripts.announce, keys: [Self.key(of: batch.id)],
-                arguments: [
-                    .integer(Int(batch.created)), .string(batch.tenant ?? ""), .string(batch.owner ?? ""),
-                    .integer(Int(2 * retention)), .string(batch.prefix ?? ""), .string(batch.preset ?? ""),
-                ]
-            ).array ?? []
-        let isNew = reply.first?.integer == 1
+    /// - Returns: the batch with this id, or nil if only counts of it are known, as after a loss of Redis; and true if
+    ///   the id was not in use.
+    /// - Throws: ``RedisError``.
+    public func announce(_ batch: Batch) async throws(RedisError) -> (batch: Batch?, isNew: Bool) {
+        var fields = Self.facts(of: batch)
+        if let tenant = batch.tenant { fields += ["tenant", .string(tenant)] }
+        if let owner = batch.owner { fields += ["owner", .string(owner)] }
+        let reply = try await redis.run(
+            BatchScripts.announce, keys: [Self.key(of: batch.id)],
+            arguments: [.integer(Int(batch.created)), .integer(Int(2 * retention))] + fields)
+        let isNew = reply.array?.first?.integer == 1
         if isNew { _ = try await redis.send(["ZADD", Self.list, .integer(Int(batch.created)), .string(batch.id)]) }
-        return (reply.last.flatMap { Batch(batch.id, $0) } ?? batch, isNew)
+        return (reply.array?.last.flatMap { Batch(batch.id, $0) }, isNew)
     }
 
     /// Records that a batch exists, and lists it.
@@ -360,27 +360,25 @@ enum BatchScripts {
         return {isOpened and 1 or 0, isDone and 1 or 0, isDue and 1 or 0, redis.call('HGETALL', batch)}
         """)
 
-    /// Enters the time of creation, tenant and owner of a batch that does not exist. KEYS: the hash. ARGV: the time,
-    /// tenant and owner (empty for none), the TTL, the prefix and preset (empty for none). Times are in milliseconds.
+    /// Enters the time of creation and other fields of a batch that does not exist. KEYS: the hash. ARGV: the time and
+    /// the TTL in milliseconds, then names and values of the fields.
     ///
-    /// Returns an array of 1 if it did not exist, otherwise 0, and the fields of the hash.
+    /// Returns an array of 1 if it did not exist, otherwise 0, and the fields of the hash; none if it has only counts.
     static let announce = RedisScript(
         """
         local batch, isNew = KEYS[1], redis.call('EXISTS', KEYS[1]) == 0
         if isNew then
-          redis.call('HSET', batch, 'announced', ARGV[1])
-          if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
-          if ARGV[3] ~= '' then redis.call('HSET', batch, 'owner', ARGV[3]) end
-          if ARGV[5] ~= '' then redis.call('HSET', batch, 'prefix', ARGV[5]) end
-          if ARGV[6] ~= '' then redis.call('HSET', batch, 'preset', ARGV[6]) end
-          redis.call('PEXPIRE', batch, ARGV[4])
+          redis.call('HSET', batch, 'announced', ARGV[1], unpack(ARGV, 3))
+          redis.call('PEXPIRE', batch, ARGV[2])
         end
-        return {isNew and 1 or 0, redis.call('HGETALL', batch)}
+        local isKnown = redis.call('HEXISTS', batch, 'announced') + redis.call('HEXISTS', batch, 'created') > 0
+        return {isNew and 1 or 0, isKnown and redis.call('HGETALL', batch) or {}}
         """)
 
     /// Marks a batch as opened. KEYS: the hash. ARGV: created, tenant and owner (empty for none), the token of a
     /// recount (empty for none), the TTL in milliseconds. After a recount it has an effect only if the hash still has
-    /// the token: Redis has not lost the counts meanwhile.
+    /// the token: Redis has not lost the counts meanwhile. A key that has announced the batch after its creation does
+    /// not own it.
     ///
     /// Returns 1 if the batch is opened, 2 if the hash has the token of a later recount, and 0 if it has none.
     static let open = RedisScript(
@@ -391,6 +389,8 @@ enum BatchScripts {
         redis.call('HSET', batch, 'opened', 1, 'created', ARGV[1])
         redis.call('HDEL', batch, 'recount')
         if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
+        local announced = tonumber(redis.call('HGET', batch, 'announced') or 0)
+        if announced > tonumber(ARGV[1]) then redis.call('HDEL', batch, 'owner') end
         if ARGV[3] ~= '' then redis.call('HSET', batch, 'owner', ARGV[3]) end
         if redis.call('PTTL', batch) < 0 then redis.call('PEXPIRE', batch, ARGV[5]) end
         return 1

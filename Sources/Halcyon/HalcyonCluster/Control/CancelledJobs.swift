@@ -47,7 +47,8 @@ public struct JobIdentity: Sendable {
     }
 }
 
-/// The header of a job that was submitted with an API key: the name of the key. It stays the same in retry topics.
+/// The header of a job that was submitted with an API key, or that a worker has listed for a batch of a key: the name
+/// of the key. It stays the same in retry topics.
 public enum OwnerHeader {
     /// The name of the header.
     public static let name = "halcyon-owner"

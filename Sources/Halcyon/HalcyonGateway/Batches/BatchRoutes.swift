@@ -153,7 +153,8 @@ struct BatchRoutes: Sendable {
         case nil: break
         }
         // If Redis is down, the id is not known to be in use.
-        if let known = try? await withCancellationShield({ [batch] in try await store.announce(batch).batch }) {
+        if let found = try? await withCancellationShield({ [batch] in try await store.announce(batch) }) {
+            guard let known = found.batch else { throw Problem.unknownOwner }
             guard known.owner == call.caller.name else {
                 throw Problem(.conflict, "a batch with this id was created \(known.creation); use a different id")
             }

@@ -89,9 +89,9 @@ struct JobSubmitter: Sendable {
     /// for the key.
     private func join(_ id: String, _ name: String, _ caller: Principal) async throws(Problem) {
         let new = Batch(id: id, owner: name, created: Timestamp.now.milliseconds)
-        // If Redis is down, the owner of the batch is not known.
-        guard let (batch, isNew) = try? await batches.announce(new) else { return }
-        if isNew {
+        // If Redis is down, the batch may be new. The first message about it names its owner.
+        let found = try? await batches.announce(new)
+        if found?.isNew ?? true {
             let writer = BatchWriter(id, producer, topics: topics, reader: reader)
             do throws(KafkaError) {
                 try await writer.open(created: new.created, owner: name)
@@ -99,9 +99,13 @@ struct JobSubmitter: Sendable {
                 throw Self.problem(error)
             }
         }
-        if batch.owner == name || caller.mayAdminister { return }
-        throw Problem(
-            .conflict, "the batch of this job was created \(batch.creation); adding jobs to it needs the scope admin")
+        guard let found, !caller.mayAdminister else { return }
+        guard let batch = found.batch else { throw Problem.unknownOwner }
+        guard batch.owner == name else {
+            throw Problem(
+                .conflict,
+                "the batch of this job was created \(batch.creation); adding jobs to it needs the scope admin")
+        }
     }
 
     /// Publishes a job without storing its state.
@@ -135,6 +139,10 @@ extension Batch {
 }
 
 extension Problem {
+    /// The problem of a batch whose counts are known, but not its owner.
+    static let unknownOwner = Problem(
+        .unavailable, "the owner of the batch is not known at the moment; try again", retryAfter: 2)
+
     /// Creates the problem of an invalid job.
     init(invalid error: InvalidJobError) {
         self.init(.invalidJob, error.failure.message, code: error.failure.code.rawValue)

@@ -168,7 +168,7 @@ public struct BatchMessage: Hashable, Sendable {
     /// The content of a message.
     public enum Body: Hashable, Sendable {
         /// The batch exists since this time, in milliseconds since 1970. Sent before its first job, or when its first
-        /// job ends.
+        /// job ends. The owner applies only in the first message about a batch.
         case open(created: Int64, tenant: String? = nil, owner: String? = nil, webhook: Webhook? = nil)
         /// Jobs are listed from a position on, and submitted.
         case list(BatchListing)
