@@ -182,6 +182,18 @@ import Testing
         await folder.remove()
     }
 
+    @Test func storesSourcesFetchedWithoutRedisWhenTheirPurgeIsForgotten() async throws {
+        let folder = TemporaryFolder("disk")
+        let store = try await blocking {
+            try DiskSourceStore(under: folder.path, capacity: 1 << 20, purgeRetention: .zero)
+        }
+        try await store.purge("k", at: 10, keepsNewer: true)
+        let isStored = try await store.store(Self.body(10), as: "k", for: 60, StoreOptions(fence: 0))
+        #expect(isStored)
+        await blocking { store.close() }
+        await folder.remove()
+    }
+
     @Test func removesIncompleteFilesWhenOpened() async throws {
         let folder = TemporaryFolder("disk")
         try await Self.with(folder.path) { store in try await store.store(Self.body(10), as: "k", for: 60) }

@@ -1,6 +1,7 @@
 import Concurrency
 import Formats
 import Glibc
+import HalcyonCoordination
 import Hashing
 
 /// A store in files on the local disk with a byte limit and LRU eviction. Entries outlive the process.
@@ -10,14 +11,27 @@ final class DiskSourceStore: SourceStore {
     private let threads: [ThreadPool]
     /// The files and their sizes.
     private let files: Lock<LRUCache<String, Int>>
-    /// The times of the latest purges in microseconds since 1970, by file. Data that was requested before its purge is
-    /// not stored.
-    private let purges = Lock(LRUCache<String, Int>(capacity: 10_000))
+    /// The latest purges, by file. Data that was requested before its purge is not stored.
+    private let purges = Lock(LRUCache<String, LocalPurge>(capacity: 10_000))
+    private let purgeRetention: Duration
+
+    /// A purge that this process was notified of.
+    private struct LocalPurge {
+        /// The time of the purge in microseconds since 1970.
+        let time: Int
+        let receivedAt: ContinuousClock.Instant
+    }
 
     /// Locks a folder under `path` and loads the entries that an earlier process left there. The call blocks.
-    /// - Parameter capacity: The byte limit of all files together.
+    /// - Parameters:
+    ///   - capacity: The byte limit of all files together.
+    ///   - purgeRetention: The time for which a purge is remembered. Afterwards, data without a fencing token is stored
+    ///     again. The default is the time for which Redis remembers a purge.
     /// - Throws: ``DiskError`` if the folder cannot be created or locked.
-    init(under path: String, capacity: Int) throws(DiskError) {
+    init(
+        under path: String, capacity: Int, purgeRetention: Duration = .milliseconds(FencingTokens.memory)
+    ) throws(DiskError) {
+        self.purgeRetention = purgeRetention
         folder = try DiskCacheDirectory(under: path)
         threads = (0..<2).map { ThreadPool(name: "source-disk-\($0)", threads: 1) }
         var files = LRUCache<String, Int>(capacity: capacity)
@@ -57,8 +71,8 @@ final class DiskSourceStore: SourceStore {
     func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
         let name = Self.name(of: key)
         return try await thread(of: name).run { [self] in
-            // As in Redis, data without a fencing token is older than any purge.
-            guard terms.oldestFence >= purges.withLock({ $0.peek(name) }) ?? 0 else { return false }
+            // As in Redis, data without a fencing token is older than any purge that is remembered.
+            guard terms.oldestFence >= lastPurge(of: name) else { return false }
             let file = DiskFile(
                 key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, fence: terms.oldestFence, entry: entry
             ).bytes
@@ -92,11 +106,19 @@ final class DiskSourceStore: SourceStore {
     ///   - keepsNewer: True to keep an entry that was requested after the purge.
     func purge(_ key: String, at time: Int, keepsNewer: Bool) async throws {
         let name = Self.name(of: key)
-        purges.withLock { _ = $0.insert(time, for: name, cost: 1) }
+        let purge = LocalPurge(time: time, receivedAt: .now)
+        purges.withLock { _ = $0.insert(purge, for: name, cost: 1) }
         try await thread(of: name).run { [self] in
             if keepsNewer, let file = try folder.read(name).flatMap({ DiskFile($0) }), file.fence >= time { return }
             forget(name)
         }
+    }
+
+    /// The time of the latest purge of a file in microseconds since 1970; 0 if none is remembered.
+    private func lastPurge(of name: String) -> Int {
+        guard let purge = purges.withLock({ $0.peek(name) }), purge.receivedAt.duration(to: .now) < purgeRetention
+        else { return 0 }
+        return purge.time
     }
 
     /// Writes a file. If the disk is full, evicts some entries and tries once more.
