@@ -77,38 +77,71 @@ import Testing
         }
     }
 
+    /// Runs `body` with the session of a process, its client, and the session of another process. The first process
+    /// does not retry requests.
+    private func withImpatientProcess(
+        _ fixture: LeaseFixture, _ names: [LeaseName],
+        _ body: (_ one: LeaseSession, _ redis: RedisClient, _ other: LeaseSession) async throws -> Void
+    ) async throws {
+        var settings = RedisSettings()
+        (settings.commandTimeout, settings.outageGrace) = (.seconds(60), .seconds(60))
+        let redis = RedisClient(try RedisEndpoint(fixture.server.url), settings: settings)
+        var options = LeaseFixture.patient
+        options.fallbackTimeout = .zero
+        let (first, second) = (try fixture.process(options, over: redis), try fixture.process())
+        let one = first.attempt(names, .result, WorkPriority(level: 1))
+        let other = second.attempt(names, .result, WorkPriority(level: 1))
+        // Loads the script.
+        await other.finish(try lease(try await other.acquire([(names[0], .nothing)]))[0], .givenUp)
+        try await body(one, redis, other)
+        await other.end()
+    }
+
+    /// Requests a lease that is granted, and breaks the connection of `redis` before the reply.
+    private func acquireWithoutReply(
+        _ name: LeaseName, _ session: LeaseSession, over redis: RedisClient, _ fixture: LeaseFixture
+    ) async throws {
+        let id = try #require(try await redis.send("CLIENT", "ID").integer)
+        _ = try await redis.send("PING")
+        // The next command has no reply.
+        let skipping = Task { try await redis.send("CLIENT", "REPLY", "SKIP") }
+        try await until("the reply will be skipped") {
+            let client = try await fixture.redis.send("CLIENT", "LIST", "ID", .integer(id)).string
+            return client?.contains("cmd=client") == true
+        }
+        let asking = Task { try await session.acquire([(name, .nothing)]) }
+        try await until("the lease is granted") {
+            try await fixture.redis.send("EXISTS", .string(name.lease)).integer == 1
+        }
+        _ = try await fixture.redis.send("CLIENT", "KILL", "ID", .integer(id))
+        #expect(try await asking.value == [.unavailable])
+        _ = await skipping.result
+    }
+
     /// During an outage, a lease may be granted although its request has no reply.
     @Test func leaseGrantedWithoutAReplyIsReleased() async throws {
         try await LeaseFixture.with { fixture in
-            var settings = RedisSettings()
-            (settings.commandTimeout, settings.outageGrace) = (.seconds(60), .seconds(60))
-            let redis = RedisClient(try RedisEndpoint(fixture.server.url), settings: settings)
-            var options = LeaseFixture.patient
-            options.fallbackTimeout = .zero
-            let (first, second) = (try fixture.process(options, over: redis), try fixture.process())
-            let one = first.attempt([fixture.name], .result, WorkPriority(level: 1))
-            let other = second.attempt([fixture.name], .result, WorkPriority(level: 1))
-            // Loads the script.
-            await other.finish(try lease(try await other.acquire([(fixture.name, .nothing)]))[0], .givenUp)
-            let id = try #require(try await redis.send("CLIENT", "ID").integer)
-            _ = try await redis.send("PING")
-            // The next command has no reply.
-            let skipping = Task { try await redis.send("CLIENT", "REPLY", "SKIP") }
-            try await until("the reply will be skipped") {
-                let client = try await fixture.redis.send("CLIENT", "LIST", "ID", .integer(id)).string
-                return client?.contains("cmd=client") == true
+            try await withImpatientProcess(fixture, [fixture.name]) { one, redis, other in
+                try await acquireWithoutReply(fixture.name, one, over: redis, fixture)
+                await one.end()
+                let next = try lease(try await other.acquire([(fixture.name, .nothing)]))[0]
+                #expect(next.deaths == 0)
             }
-            let asking = Task { try await one.acquire([(fixture.name, .nothing)]) }
-            try await until("the lease is granted") {
-                try await fixture.redis.send("EXISTS", .string(fixture.name.lease)).integer == 1
+        }
+    }
+
+    /// A session that asks again for a lease that it released takes another name.
+    @Test func leaseGrantedWithoutAReplyIsReleasedUnderItsFormerName() async throws {
+        try await LeaseFixture.with { fixture in
+            let names = (0..<2).map { LeaseName(product: "\(fixture.product)\($0)") }
+            try await withImpatientProcess(fixture, names) { one, redis, other in
+                await one.finish(try lease(try await one.acquire([(names[0], .nothing)]))[0], .givenUp)
+                try await acquireWithoutReply(names[1], one, over: redis, fixture)
+                _ = try await one.acquire([(names[0], .nothing)])
+                await one.end()
+                let next = try lease(try await other.acquire([(names[1], .nothing)]))[0]
+                #expect(next.deaths == 0)
             }
-            _ = try await fixture.redis.send("CLIENT", "KILL", "ID", .integer(id))
-            #expect(try await asking.value == [.unavailable])
-            _ = await skipping.result
-            await one.end()
-            let next = try lease(try await other.acquire([(fixture.name, .nothing)]))[0]
-            #expect(next.deaths == 0)
-            await other.end()
         }
     }
 

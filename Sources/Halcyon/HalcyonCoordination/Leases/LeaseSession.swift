@@ -19,13 +19,27 @@ public final class LeaseSession: Sendable {
 
         /// Chooses a new name if the attempt asks again for a lease that it released, so that late messages about the
         /// old lease do not affect the new one.
-        /// - Returns: the old name; nil if it is unchanged.
-        mutating func renewName(for wanted: [LeaseName]) -> String? {
+        /// - Returns: the requests under the old name; nil if it is unchanged.
+        mutating func renewName(for wanted: [LeaseName]) -> Requests? {
             guard held.isEmpty, !returned.isDisjoint(with: wanted) else { return nil }
-            let old = name
-            (name, returned) = (State().name, [])
+            let old = requests
+            (name, returned, unanswered) = (State().name, [], [])
             return old
         }
+
+        /// The requests under the current name.
+        var requests: Requests {
+            Requests(attempt: name, unanswered: unanswered.subtracting(held.keys), waited: Set(holders.keys))
+        }
+    }
+
+    /// The requests under one name that have acquired no lease as far as is known.
+    private struct Requests {
+        let attempt: String
+        /// Products whose leases may have been granted.
+        let unanswered: Set<LeaseName>
+        /// Products whose leases others hold.
+        let waited: Set<LeaseName>
     }
 
     private let leases: Leases
@@ -48,12 +62,12 @@ public final class LeaseSession: Sendable {
     /// - Returns: the result for each product, in their order.
     /// - Throws: `CancellationError`.
     public func acquire(_ wanted: [(name: LeaseName, seen: KnownVersion)]) async throws -> [AcquireResult] {
-        let (name, old, waited, since) = state.withLock { state in
+        let (name, old, since) = state.withLock { state in
             let old = state.renewName(for: wanted.map(\.name))
             state.unanswered.formUnion(wanted.map(\.name))
-            return (state.name, old, old == nil ? [] : Array(state.holders.keys), state.since)
+            return (state.name, old, state.since)
         }
-        if let old { await leases.leave(waited, attempt: old) }
+        if let old { await withdraw(old) }
         let known = wanted.map { name, seen in
             (name: name, seen: seen == .anything ? since[name].map { .version($0) } ?? seen : seen)
         }
@@ -139,14 +153,20 @@ public final class LeaseSession: Sendable {
     /// Releases all leases that are held and stops waiting.
     func end() async {
         watch.end()
-        let (name, held, left) = state.withLock { state in
+        let (held, requests) = state.withLock { state in
             defer { (state.held, state.holders, state.unanswered) = ([:], [:], []) }
-            let unknown = state.unanswered.filter { state.held[$0] == nil }
-            let perhaps = unknown.map { leases.perhaps($0, attempt: state.name) }
-            return (state.name, Array(state.held.values) + perhaps, state.unanswered.union(state.holders.keys))
+            return (Array(state.held.values), state.requests)
         }
         for lease in held { await leases.release(lease, .givenUp) }
-        await leases.leave(Array(left), attempt: name)
+        await withdraw(requests)
+    }
+
+    /// Releases the leases that requests may have acquired, and stops waiting.
+    private func withdraw(_ requests: Requests) async {
+        for name in requests.unanswered {
+            await leases.release(leases.perhaps(name, attempt: requests.attempt), .givenUp)
+        }
+        await leases.leave(Array(requests.unanswered.union(requests.waited)), attempt: requests.attempt)
     }
 }
 
