@@ -249,6 +249,39 @@ import Testing
         try await bucket.stop()
     }
 
+    /// A result whose record exceeds the metadata of S3 fails only jobs that require the store, and without retries.
+    @Test func resultsThatDoNotFitFailJobsThatRequireTheStore() async throws {
+        let photograph = try SampleImages.bytes()
+        let headers = ["Cache-Control: max-age=600", "ETag: \"\(String(repeating: "e", count: 2000))\""]
+        let origin = RawOrigin { _ in RawOrigin.Step.response(photograph, headers) }
+        let bucket = RawOrigin { request in
+            if request.path.contains("?") { return RawOrigin.answer("200 OK", [], "<Empty/>") }
+            return request.head.hasPrefix("PUT") ? RawOrigin.answer() : RawOrigin.answer("404 Not Found")
+        }
+        try await WorkerFixture.with { cluster in
+            var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
+            store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
+            let options: (inout WorkerOptions) -> Void = { [store] in
+                RetryTests.useShortBackoff(&$0)
+                $0.resultStore = store
+            }
+            try await cluster.withWorker(options) {
+                func submit(_ id: String, _ members: String = "") async throws -> EventLog.Entry {
+                    try await cluster.submit(
+                        #"{"id":"\#(id)","source":"\#(origin.url("/a"))","width":64\#(members)}"#)
+                    return try await cluster.events.terminal(of: id)
+                }
+                let ready = try await submit("may")
+                let failed = try await submit("must", #","cache":{"store":"required"}"#)
+                #expect(ready.kind == "ready", "\(ready.json)")
+                #expect(failed.kind == "failed" && failed.code == "invalid_job", "\(failed.json)")
+                #expect(failed.message.contains("does not fit"))
+            }
+        }
+        try await origin.stop()
+        try await bucket.stop()
+    }
+
     /// A job whose result Redis loses before the store has it makes the result again.
     @Test func requiredResultsSurviveTheLossOfRedis() async throws {
         let photograph = try SampleImages.bytes()

@@ -53,9 +53,9 @@ struct PersistStage: Sendable {
     }
 
     /// Returns when the results are durable.
-    /// - Throws: ``JobError`` `invalid_job` if a result may not be stored, and a retryable `internal` if it cannot be
-    ///   written or Redis has lost it; ``PostponedAttempt`` while the store is skipped after repeated failures;
-    ///   `CancellationError`.
+    /// - Throws: ``JobError`` `invalid_job` if a result may not be stored or does not fit, and a retryable `internal`
+    ///   if it cannot be written or Redis has lost it; ``PostponedAttempt`` while the store is skipped after repeated
+    ///   failures; `CancellationError`.
     func ensure(_ ready: [ImageResult], of job: JobContext) async throws {
         for result in ready {
             guard result.expiresAt != nil, let key = ResultKey(result.key) else {
@@ -71,6 +71,12 @@ struct PersistStage: Sendable {
             do {
                 try await store.ensure(stored, tags: job.job.tags)
             } catch let error as StorageError {
+                // Another attempt would make the same result.
+                guard error.kind != .tooLarge else {
+                    throw JobError(
+                        .invalidJob,
+                        "cache.store is \"required\", but the result does not fit into the result store: \(error)")
+                }
                 let failure = JobError(
                     .internal, "the result could not be written to the result store: \(error)", isRetryable: true,
                     retryAfter: error.retryAfter.map { $0 / .seconds(1) })
