@@ -65,13 +65,13 @@ extension Watermark {
     /// Returns the size of a watermark of `mark` pixels on a picture of `size`: ``widthFraction`` of the picture's
     /// width, or ``scale`` times the watermark's own size. It is reduced in proportion to fit inside the margins.
     public func size(of mark: PixelSize, on size: PixelSize) -> PixelSize {
-        let room = size.room(within: margin)
-        let wanted = widthFraction.map { $0 * Double(size.width) / Double(mark.width) } ?? scale
-        let scale = min(
-            wanted, Double(room.width) / Double(mark.width), Double(room.height) / Double(mark.height))
-        return PixelSize(
-            width: min(room.width, rounded(Double(mark.width) * scale)),
-            height: min(room.height, rounded(Double(mark.height) * scale)))
+        let room = size.room(within: margin).size.sides
+        var sides = (width: mark.sides.width * scale, height: mark.sides.height * scale)
+        if let widthFraction {
+            sides = scaledSides(mark.sides, into: (widthFraction * size.sides.width, .infinity))
+        }
+        if sides.width > room.width || sides.height > room.height { sides = scaledSides(mark.sides, into: room) }
+        return PixelSize(width: rounded(sides.width), height: rounded(sides.height))
     }
 
     /// Returns the rectangle of a watermark that has been scaled to `mark`. With ``offset`` it may extend beyond the
