@@ -13,6 +13,8 @@ import Testing
             switch reference {
             case "failure": throw JobError(.gone, "it was there once")
             case "error": throw Oops()
+            case "inf", "-inf", "nan", "12.5":
+                throw JobError(.httpError, "later", isRetryable: true, retryAfter: Double(reference))
             case "cancelled": throw CancellationError()
             default: .loaded(LoadedSource(body: Array(reference.utf8), lifetime: .seconds(60)))
             }
@@ -44,6 +46,14 @@ import Testing
                 let failure = try #require(try await loader.failure(of: try Self.source(reference)))
                 #expect(failure.code == code && failure.message.hasPrefix(message), "\(failure)")
             }
+        }
+    }
+
+    @Test(arguments: [("inf", 2_147_483_648), ("-inf", 0), ("nan", nil), ("12.5", 12.5)] as [(String, Double?)])
+    func limitsTheRetryDelay(_ reference: String, seconds: Double?) async throws {
+        try await withLoader(custom: [Echo()]) { loader in
+            let failure = try #require(try await loader.failure(of: try Self.source(reference)))
+            #expect(failure.retryAfter == seconds)
         }
     }
 

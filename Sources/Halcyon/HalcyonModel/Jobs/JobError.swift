@@ -73,8 +73,9 @@ public struct JobError: Error, Hashable, Codable, Sendable, CustomStringConverti
     /// variant.
     public var variant: Int?
     /// The minimum delay before a retry, in seconds: from the origin's Retry-After, an open circuit breaker or the
-    /// negative cache; nil if unknown.
-    public var retryAfter: Double?
+    /// negative cache; nil if unknown. Custom providers may set any number: it is limited to 0 to 2^31, and NaN becomes
+    /// nil.
+    public var retryAfter: Double? { didSet { retryAfter = Self.limited(retryAfter) } }
     /// True if a stale response must not be used instead, because the origin gave a definite answer.
     public var forbidsStaleUse = false
     private var storedCause = StoredCause()
@@ -95,7 +96,7 @@ public struct JobError: Error, Hashable, Codable, Sendable, CustomStringConverti
         self.message = Self.shortened(message)
         self.isRetryable = isRetryable ?? code.isRetryable
         self.variant = variant
-        self.retryAfter = retryAfter
+        self.retryAfter = Self.limited(retryAfter)
         self.cause = cause
     }
 
@@ -131,6 +132,11 @@ public struct JobError: Error, Hashable, Codable, Sendable, CustomStringConverti
         let head = text.unicodeScalars.prefix(bytes: 400)
         let tail = text.unicodeScalars.reversed().prefix(bytes: 200).reversed()
         return String(String.UnicodeScalarView(head)) + "…" + String(String.UnicodeScalarView(tail))
+    }
+
+    /// Returns a delay that can be converted to a duration or an integer; nil for NaN.
+    private static func limited(_ seconds: Double?) -> Double? {
+        seconds.flatMap { $0.isNaN ? nil : min(max(0, $0), Double(DeltaSeconds.greatest)) }
     }
 
     /// Returns the failure with this index of the affected variant.
