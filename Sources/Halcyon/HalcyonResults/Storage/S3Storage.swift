@@ -102,27 +102,18 @@ final class S3Storage: ObjectStorage {
     // MARK: Lists
 
     func list(_ prefix: String, after last: String?) async throws(StorageError) -> [StorageEntry] {
-        var entries: [StorageEntry] = []
-        var continuation: String?
-        while true {
-            let url = options.url(
-                ofObjectsIn: bucket, prefix: self.prefix + prefix, after: last.map { self.prefix + $0 },
-                continuing: continuation, count: pageSize - entries.count)
+        let page = try await options.list(
+            in: bucket, prefix: self.prefix + prefix, after: last.map { self.prefix + $0 }, count: pageSize,
+            atLeast: pageSize, error: { StorageError(.unavailable, $0) }
+        ) { (url: String) async throws(StorageError) -> S3ObjectPage in
             let response = try await send(HTTPRequest(.get, url))
             try check(response, "list", prefix)
-            let page = try readable { () throws(XMLError) in try S3ObjectPage(xml: response.body) }
-            for object in page.objects where object.key.hasPrefix(self.prefix) {
-                entries.append(
-                    StorageEntry(
-                        name: String(object.key.dropFirst(self.prefix.count)), bytes: object.bytes,
-                        usedAt: object.changedAt, expiresAt: nil))
-            }
-            // A store may return fewer objects than requested, and even none, although more follow.
-            guard page.isTruncated, entries.count < pageSize else { return entries }
-            guard let next = page.continuation, next != continuation else {
-                throw StorageError(.unavailable, "the object store returned a part of a list that cannot be continued")
-            }
-            continuation = next
+            return try readable { () throws(XMLError) in try S3ObjectPage(xml: response.body) }
+        }
+        return page.objects.filter { $0.key.hasPrefix(self.prefix) }.map { object in
+            StorageEntry(
+                name: String(object.key.dropFirst(self.prefix.count)), bytes: object.bytes, usedAt: object.changedAt,
+                expiresAt: nil)
         }
     }
 

@@ -74,15 +74,42 @@ extension S3Options {
         return "\(base[..<hostStart])\(bucket).\(base[hostStart...])\(slash)"
     }
 
-    /// Returns the URL of a list of objects in the order of their keys (Amazon S3 API Reference, ListObjectsV2).
+    /// Lists objects in the order of their keys (Amazon S3 API Reference, ListObjectsV2).
+    ///
+    /// A store may return fewer objects than requested, and even none, although more follow.
     /// - Parameters:
     ///   - prefix: the beginning of their keys.
     ///   - last: the key after which the list begins; nil for the first one.
-    ///   - continuation: the token of the page before, which takes precedence over `last`; nil for the first page.
-    ///   - count: the maximum number of objects. Stores return 1000 at most.
-    public func url(
-        ofObjectsIn bucket: String, prefix: String, after last: String?, continuing continuation: String? = nil,
-        count: Int
+    ///   - count: the maximum number of objects, up to 1000.
+    ///   - least: the number of objects up to which the list is continued if more follow.
+    ///   - error: returns the error for a list that cannot be continued.
+    ///   - get: requests a part of the list by its URL.
+    /// - Throws: the errors of `error` and `get`.
+    public func list<Failure: Error>(
+        in bucket: String, prefix: String, after last: String?, count: Int, atLeast least: Int,
+        error: (_ message: String) -> Failure, get: (_ url: String) async throws(Failure) -> S3ObjectPage
+    ) async throws(Failure) -> S3ObjectPage {
+        var objects: [S3ObjectPage.Object] = []
+        var continuation: String?
+        while true {
+            let part = try await get(
+                url(
+                    ofObjectsIn: bucket, prefix: prefix, after: last, continuing: continuation,
+                    count: count - objects.count))
+            objects += part.objects
+            guard part.isTruncated, objects.count < least else {
+                return S3ObjectPage(objects, isTruncated: part.isTruncated, continuation: part.continuation)
+            }
+            guard let next = part.continuation, next != continuation else {
+                throw error("the object store returned a part of a list that cannot be continued")
+            }
+            continuation = next
+        }
+    }
+
+    /// Returns the URL of a part of a list. The token of the part before takes precedence over `last`.
+    private func url(
+        ofObjectsIn bucket: String, prefix: String, after last: String?, continuing continuation: String?, count: Int
     ) -> String {
         // Sorted, because the signature covers the query as it is written (libcurl 7.88). Keys are encoded, because XML
         // cannot represent all of their characters.

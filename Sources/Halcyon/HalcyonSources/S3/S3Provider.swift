@@ -54,36 +54,22 @@ struct S3Provider: SourceProvider {
     ///   - count: the maximum number of objects.
     /// - Throws: ``JobError``; `CancellationError`.
     func list(_ prefix: S3Prefix, after last: String?, count: Int) async throws -> S3ObjectPage {
-        var continuation: String?
-        while true {
-            let page = try await page(of: prefix, after: last, continuing: continuation, count: count)
-            // A store may return no objects although more follow.
-            guard page.isTruncated, page.objects.isEmpty else { return page }
-            guard let next = page.continuation, next != continuation else {
-                throw JobError(
-                    .httpError, "the object store returned a part of a list that cannot be continued",
-                    isRetryable: true)
+        try await options.list(
+            in: prefix.bucket, prefix: prefix.prefix, after: last, count: count, atLeast: 1,
+            error: { JobError(.httpError, $0, isRetryable: true) as any Error }
+        ) { (url: String) async throws -> S3ObjectPage in
+            let response = try await web.download(
+                try WebURL(url), isTrusted: options.endpoint != nil, unlike: Validators(), continuing: .ifMatch
+            ) { request in
+                request.maxBytes = Self.longestPage
+                options.sign(&request)
             }
-            continuation = next
-        }
-    }
-
-    private func page(
-        of prefix: S3Prefix, after last: String?, continuing continuation: String?, count: Int
-    ) async throws -> S3ObjectPage {
-        let url = options.url(
-            ofObjectsIn: prefix.bucket, prefix: prefix.prefix, after: last, continuing: continuation, count: count)
-        let response = try await web.download(
-            try WebURL(url), isTrusted: options.endpoint != nil, unlike: Validators(), continuing: .ifMatch
-        ) { request in
-            request.maxBytes = Self.longestPage
-            options.sign(&request)
-        }
-        guard response.status == 200 else { throw JobError(store: response, prefix.text) }
-        do throws(XMLError) {
-            return try S3ObjectPage(xml: response.body)
-        } catch {
-            throw JobError(.httpError, "the object store returned invalid XML: \(error)", cause: error)
+            guard response.status == 200 else { throw JobError(store: response, prefix.text) }
+            do throws(XMLError) {
+                return try S3ObjectPage(xml: response.body)
+            } catch {
+                throw JobError(.httpError, "the object store returned invalid XML: \(error)", cause: error)
+            }
         }
     }
 
