@@ -1,7 +1,13 @@
+import HalcyonCluster
+import HalcyonCoding
+import HalcyonModel
 import JSON
+import Kafka
 import Subprocess
 import TestSupport
 import Testing
+
+@testable import HalcyonCLI
 
 /// `halcyon batch`, on a cluster of `halcyon dev` with one attempt per job.
 @Suite(.devCluster, .serialized) struct BatchCommandTests {
@@ -52,6 +58,8 @@ import Testing
             "batch", "create", "-", "--id", "called-off", "--width", "8", "--wait", input: "initials:A\ninitials:B")
         run.expect(0)
         #expect(run.output == "called-off: completed, 2 of 2 jobs ended, 0 ready, 0 failed, 2 cancelled\n")
+        let report = try await cluster.run("batch", "cancel", "called-off", "--json").expect(0).json().first
+        #expect(report?.at("batch") == "called-off" && report?.at("outcome") == "told")
     }
 
     /// A command that was interrupted is repeated.
@@ -130,5 +138,38 @@ import Testing
         let run = try await Executable.run(["batch"] + command + ["unknown"], environment: cluster.environment)
         run.expect(3)
         #expect(run.errors.contains("there is no batch unknown"))
+    }
+}
+
+/// Submitting failed jobs again, on a mock broker.
+@Suite struct BatchUploadTests {
+    @Test func sendsFailedJobsInSlicesNumberedLikeTheirFailures() async throws {
+        let (broker, topics) = (try MockCluster(), Topics())
+        let lane = topics.jobs(.normal)
+        try await broker.createTopics([lane, topics.batches], partitions: 1)
+        let producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
+        let job = Array(#"{"source":"initials:A","width":8,"batch":{"id":"first","index":7}}"#.utf8)
+        for _ in 0..<3 { try await producer.send(ProducerRecord(topic: lane, partition: 0, value: job)) }
+        // Kafka does not have the second one.
+        let failures = [2, 99, 0].map { offset in
+            BatchFailure(
+                job: "job-\(offset)", index: nil, code: "timeout", message: "", record: "\(lane)-0-\(offset)")
+        }
+        let writer = BatchWriter("again", producer, topics: topics, reader: JobDecoder())
+        let failed = FailedJobReader(topics, properties: broker.consumerProperties)
+        let count = try await BatchUpload(writer: writer, webhook: nil).send(failures, failed, bytes: 1)
+        #expect(count == 2)
+        let reader = try await TopicReader.open(lane, from: .offsets([0: 3]), properties: broker.consumerProperties)
+        var sent: [String] = []
+        while sent.count < 2, let batch = try await reader.nextBatch() {
+            for record in batch.records { sent.append(String(decoding: record.value ?? [], as: UTF8.self)) }
+        }
+        await reader.close()
+        for (id, index) in [("job-2", 0), ("job-0", 2)] {
+            let message = sent.first { $0.contains(#""id":"\#(id)""#) }
+            #expect(message?.contains(#""batch":{"id":"again","index":\#(index)}"#) == true, "\(sent)")
+        }
+        await producer.close()
+        await broker.stop()
     }
 }

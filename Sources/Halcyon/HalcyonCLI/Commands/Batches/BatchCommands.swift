@@ -106,10 +106,14 @@ enum BatchCommands {
 
     /// Returns the decoder for these jobs. Registered presets are read from Redis if a job has one.
     static func reader(of jobs: [JobBuilder], _ configuration: Configuration) async throws -> JobDecoder {
-        var reader = configuration.jobReader
-        if jobs.contains(where: { $0["preset"] != nil }) {
-            reader = try await configuration.readerWithRegisteredPresets()
-        }
+        try await reader(readsPresets: jobs.contains { $0["preset"] != nil }, configuration)
+    }
+
+    /// Returns the decoder for jobs.
+    /// - Parameter readsPresets: True to read the registered presets from Redis.
+    static func reader(readsPresets: Bool, _ configuration: Configuration) async throws -> JobDecoder {
+        var reader =
+            try await readsPresets ? configuration.readerWithRegisteredPresets() : configuration.jobReader
         reader.requiresPreset = configuration.options.presetsOnly
         return reader
     }
@@ -230,47 +234,6 @@ extension ValueKind<S3Prefix> {
     }
 }
 
-/// Sends the jobs of a batch, with a progress bar.
-struct BatchUpload {
-    let writer: BatchWriter
-    /// The webhook of the batch.
-    let webhook: Webhook?
-
-    /// The number of jobs that are sent at once.
-    private static let step = 1000
-
-    /// Validates all jobs, and then sends them.
-    /// - Throws: ``InputError`` that names the line of an invalid job, `KafkaError`.
-    func send(_ jobs: [(draft: JobBuilder, position: String)]) async throws {
-        // A million validated jobs would need gigabytes, so they are validated again when they are sent.
-        for (index, job) in jobs.enumerated() { _ = try validated(job, index) }
-        try await writer.open(created: Timestamp.now.milliseconds, webhook: webhook)
-        let bar = ProgressBar()
-        defer { bar.clear() }
-        let start = ContinuousClock.now
-        for first in stride(from: 0, to: jobs.count, by: Self.step) {
-            let part = first..<min(first + Self.step, jobs.count)
-            let valid = try part.map { try validated(jobs[$0], $0) }
-            try await withThrowingTaskGroup(of: Void.self) { [writer] group in
-                for job in valid { group.addTask { try await writer.send(job) } }
-                try await group.waitForAll()
-            }
-            bar.show(ended: part.endIndex, of: jobs.count, failures: 0, elapsed: start.duration(to: .now))
-        }
-        try await writer.close(total: jobs.count)
-    }
-
-    private func validated(_ job: (draft: JobBuilder, position: String), _ index: Int) throws(InputError)
-        -> ValidatedJob
-    {
-        do throws(InvalidJobError) {
-            return try writer.validated(job.draft, index: index)
-        } catch {
-            throw InputError("\(job.position): \(error.failure.message)")
-        }
-    }
-}
-
 /// `halcyon batch status`: shows a batch.
 enum BatchStatusCommand: Subcommand {
     static let command = Command(
@@ -354,7 +317,7 @@ enum BatchCancelCommand: Subcommand {
         discussion: """
             The command returns when Kafka has acknowledged the request. Jobs that have not ended end as cancelled \
             when workers receive them. If the batch is closed, it completes then.
-            """, parameters: [BatchCommands.id],
+            """, parameters: [BatchCommands.id, BatchCommands.json],
         examples: [.init("halcyon batch cancel summer-catalogue", "Cancel a batch.")])
 
     static func run(_ arguments: ParsedCommand) async throws -> ExitCode {
@@ -366,7 +329,14 @@ enum BatchCancelCommand: Subcommand {
             let writer = BatchWriter(id, producer, topics: access.topics, reader: configuration.jobReader)
             try await writer.cancel()
         }
-        Console.print("\(id): cancellation requested")
+        if arguments[BatchCommands.json] {
+            Console.printObject { writer in
+                writer.member("batch", id)
+                writer.member("outcome", "told")
+            }
+        } else {
+            Console.print("\(id): cancellation requested")
+        }
         return .done
     }
 }
@@ -394,20 +364,19 @@ enum BatchRetryCommand: Subcommand {
                 arguments[BatchCommands.newID]
                 ?? BatchWriter.retryID(of: batch.id)
             let failures = try await store.failures(of: batch.id, from: 0, count: max(1, batch.counts.failed))
-            let jobs = try await FailedJobReader(access.topics, properties: access.properties.reader).jobs(of: failures)
-            guard !jobs.isEmpty else { throw CommandError("\(batch.id): no failed job is known to Kafka") }
-            let reader = try await BatchCommands.reader(of: jobs.map(\.job), configuration)
-            try await access.withProducer(limit: KafkaAccess.timeout) { producer in
+            let reader = try await BatchCommands.reader(readsPresets: true, configuration)
+            let count = try await access.withProducer(limit: KafkaAccess.timeout) { producer in
                 let writer = BatchWriter(id, producer, topics: access.topics, reader: reader)
-                try await BatchUpload(writer: writer, webhook: arguments[BatchCommands.webhook]).send(
-                    jobs.map { ($0.job, $0.failure.job) })
+                return try await BatchUpload(writer: writer, webhook: arguments[BatchCommands.webhook]).send(
+                    failures, FailedJobReader(access.topics, properties: access.properties.reader))
             }
-            let missing = batch.counts.failed - jobs.count
-            let text = "\(counted(jobs.count, "job")) submitted"
+            guard count > 0 else { throw CommandError("\(batch.id): no failed job is known to Kafka") }
+            let missing = batch.counts.failed - count
+            let text = "\(counted(count, "job")) submitted"
             return try await BatchCommands.followUp(
                 id, arguments, configuration, said: missing > 0 ? "\(text), \(missing) could not be found" : text
             ) { writer in
-                writer.member("jobs", jobs.count)
+                writer.member("jobs", count)
                 writer.member("missing", missing)
             }
         }

@@ -1,4 +1,7 @@
+import Formats
+import HalcyonCluster
 import HalcyonCoding
+import HalcyonModel
 import JSON
 import ProgramSettings
 
@@ -129,6 +132,88 @@ struct JobList {
 
     private func fault(_ message: String, _ position: String?) -> InputError {
         position.map { InputError("\($0): \(message)") } ?? InputError(message, of: arguments)
+    }
+}
+
+/// Sends the jobs of a batch, with a progress bar.
+struct BatchUpload {
+    let writer: BatchWriter
+    /// The webhook of the batch.
+    let webhook: Webhook?
+
+    /// A job of the batch.
+    private struct Item {
+        let index: Int
+        let draft: JobBuilder
+        /// The position of the job, for messages.
+        let position: String
+    }
+
+    /// The number of jobs that are sent at once.
+    private static let step = 1000
+
+    /// Validates all jobs, and then sends them, numbered in their order.
+    /// - Throws: ``InputError`` that names the line of an invalid job, `KafkaError`.
+    func send(_ jobs: [(draft: JobBuilder, position: String)]) async throws {
+        let items = jobs.enumerated().map { Item(index: $0, draft: $1.draft, position: $1.position) }
+        _ = try await send { try await $0(items) }
+    }
+
+    /// Validates the jobs that failed in another batch, and then sends them, numbered like their failures. Their
+    /// messages are read twice, so that only a slice of them is in memory.
+    /// - Parameter bytes: The size of the messages in a slice.
+    /// - Returns: The number of jobs that Kafka has not deleted. If there is none, nothing is sent.
+    /// - Throws: ``InputError`` that names an invalid job, `KafkaError`, `CancellationError`.
+    func send(
+        _ failures: [BatchFailure], _ reader: FailedJobReader, bytes: Int = FailedJobSlices.defaultBytes
+    ) async throws -> Int {
+        try await send { perform in
+            let slices = reader.slices(of: failures, bytes: bytes)
+            try await closing({ await slices.close() }) {
+                while let slice = try await slices.next() {
+                    try await perform(slice.map { Item(index: $0.index, draft: $0.job, position: $0.failure.job) })
+                }
+            }
+        }
+    }
+
+    /// Validates all jobs, and then sends them.
+    /// - Parameter read: Passes all jobs to a closure, in any number of parts. It is called twice, because a million
+    ///   validated jobs would need gigabytes.
+    /// - Returns: The number of jobs sent.
+    private func send(_ read: (_ perform: ([Item]) async throws -> Void) async throws -> Void) async throws -> Int {
+        var total = 0
+        try await read { items in
+            for item in items { _ = try validated(item) }
+            total += items.count
+        }
+        guard total > 0 else { return 0 }
+        try await writer.open(created: Timestamp.now.milliseconds, webhook: webhook)
+        let bar = ProgressBar()
+        defer { bar.clear() }
+        let start = ContinuousClock.now
+        var sent = 0
+        try await read { items in
+            for first in stride(from: 0, to: items.count, by: Self.step) {
+                let valid = try items[first..<min(first + Self.step, items.count)].map { try validated($0) }
+                try await withThrowingTaskGroup(of: Void.self) { [writer] group in
+                    for job in valid { group.addTask { try await writer.send(job) } }
+                    try await group.waitForAll()
+                }
+                sent += valid.count
+                bar.show(ended: sent, of: total, failures: 0, elapsed: start.duration(to: .now))
+            }
+        }
+        try await writer.close(total: sent)
+        return sent
+    }
+
+    private func validated(_ item: Item) throws(InputError) -> ValidatedJob {
+        do throws(InvalidJobError) {
+            return try writer.validated(item.draft, index: item.index)
+        } catch {
+            throw InputError("\(item.position): \(error.failure.message)")
+        }
     }
 }
 
