@@ -179,6 +179,36 @@ import Testing
         await server.stop()
     }
 
+    /// The gateway that reports the end of a job stores it before the events are read in their order.
+    @Test(arguments: RedisDeployment.Kind.allCases)
+    func aLateStartKeepsTheEndOfTheJob(on kind: RedisDeployment.Kind) async throws {
+        let server = try await RedisDeployment.start(kind)
+        let redis = RedisClient(try RedisEndpoint(server.url))
+        let memory = JobStateStore(redis: redis, lifetime: 600, log: .silent)
+        func store(_ type: String, at second: Int) async throws {
+            let json = Array(
+                (#"{"specversion":"1.0","id":"e","type":"halcyon.image.\#(type)","source":"\"time\":\"9\"","#
+                    + #""time":"2026-11-28T12:00:0\#(second).000Z","data":{"job":{"id":"a"}}}"#).utf8)
+            await memory.store(try #require(DecodedEvent(json: json)), json)
+        }
+        func isStored(_ type: String) async throws -> Bool {
+            try await Self.state(of: "a", memory)?.contains(#""state":"\#(type)""#) == true
+        }
+        _ = await memory.note(accepted: "a")
+        try await store("started", at: 1)
+        #expect(try await isStored("started"))
+        try await store("failed", at: 3)
+        for second in [1, 3] {
+            try await store("started", at: second)
+            #expect(try await isStored("failed"))
+        }
+        // It is submitted again.
+        try await store("started", at: 4)
+        #expect(try await isStored("started"))
+        await redis.close()
+        await server.stop()
+    }
+
     /// The brokers are available, but might acknowledge the job after the timeout of the request.
     @Test func doesNotPublishJobsWithoutTimeToSend() async throws {
         try await GatewayFixture.with { fixture in

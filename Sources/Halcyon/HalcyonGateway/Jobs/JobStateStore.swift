@@ -163,12 +163,22 @@ struct JobStateStore: Sendable {
     private func commands(for event: DecodedEvent, _ json: [UInt8]) -> [[RedisArgument]] {
         guard let id = event.jobID, event.type != Event.Kind.progress.rawValue else { return [] }
         let seconds = json.count <= Self.mostBytes ? lifetime : min(lifetime, Self.imageLifetime)
-        let state = Self.state(after: event, json)
-        return [
-            ["SET", Self.key(of: id), .bytes(state), "XX", "PX", .integer(Int(seconds * 1000))],
-            ["PEXPIRE", Self.ownerKey(of: id), milliseconds],
-        ]
+        let (key, state) = (Self.key(of: id), RedisArgument.bytes(Self.state(after: event, json)))
+        let ttl = RedisArgument.integer(Int(seconds * 1000))
+        let command: [RedisArgument] =
+            event.type == Event.Kind.started.rawValue
+            ? ["EVAL", .string(Self.start), 1, key, state, ttl] : ["SET", key, state, "XX", "PX", ttl]
+        return [command, ["PEXPIRE", Self.ownerKey(of: id), milliseconds]]
     }
+
+    /// Replaces a state that is older than an event `started`, which may be stored after the end of the job: a gateway
+    /// stores the end that it reports, before the consumer group of the gateways has received the events. KEYS: the
+    /// state. ARGV: the new state and its TTL in milliseconds.
+    private static let start = """
+        local function time(state) return string.match(state, '"time":"([^"]+)"') or '' end
+        local state = redis.call('GET', KEYS[1])
+        if state and time(state) < time(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+        """
 
     /// Returns the state of a job after an event.
     static func state(after event: DecodedEvent, _ json: [UInt8]) -> [UInt8] {
