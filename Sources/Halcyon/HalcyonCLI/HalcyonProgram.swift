@@ -66,8 +66,8 @@ public enum HalcyonProgram {
         StopRequest.listen {
             work.cancel()
             Task {
-                // Some calls into C libraries cannot be interrupted.
-                try await Task.sleep(for: .seconds(3))
+                // Some calls into C libraries cannot be interrupted. A second signal ends the program at once.
+                try await Task.sleep(for: .seconds(10))
                 _exit(ExitCode.interrupted.rawValue)
             }
         }
