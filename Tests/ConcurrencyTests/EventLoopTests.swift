@@ -22,7 +22,8 @@ import Testing
                     self.assumeIsolated { $0.fired.append("late") }
                     continuation.resume()
                 }
-                loop.schedule(after: .milliseconds(10)) { self.assumeIsolated { $0.fired.append("early") } }
+                // So far in the past that no pause of this thread makes it the later one.
+                loop.schedule(after: .seconds(-60)) { self.assumeIsolated { $0.fired.append("early") } }
                 loop.cancel(cancelled)
             }
         }

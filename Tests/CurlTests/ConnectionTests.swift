@@ -19,13 +19,13 @@ import Testing
                 : RawOrigin.answer()
         } _: { origin, client in
             let message = await expectFailure(.refusedAddress) {
-                try await client.execute(HTTPRequest(.get, origin.url("/", host: "127.0.0.2")))
+                try await client.execute(.patient(origin.url("/", host: "127.0.0.2")))
             }
             #expect(message.contains("127.0.0.2"))
             #expect(origin.connections == 0)
-            let allowed = try await client.execute(HTTPRequest(.get, origin.url("/")))
+            let allowed = try await client.execute(.patient(origin.url("/")))
             #expect(allowed.status == 200)
-            await expectFailure(.refusedAddress) { try await client.execute(HTTPRequest(.get, origin.url("/away"))) }
+            await expectFailure(.refusedAddress) { try await client.execute(.patient(origin.url("/away"))) }
             #expect(origin.connections == 1)
         }
     }
@@ -41,17 +41,17 @@ import Testing
             return ![[127, 0, 0, 2], [0, 0, 0, 1]].contains(Array(address.bytes.suffix(4)))
         }
         let client = CurlClient(settings)
-        await expectFailure(.refusedAddress) { try await client.execute(HTTPRequest(.get, url)) }
+        await expectFailure(.refusedAddress) { try await client.execute(.patient(url)) }
         await client.close()
     }
 
     @Test func distinguishesRefusedConnectionsFromUnknownNames() async {
         let client = CurlClient()
         await expectFailure(.cannotConnect) {
-            try await client.execute(HTTPRequest(.get, "http://127.0.0.1:\(LoopbackPort.reserve())/"))
+            try await client.execute(.patient("http://127.0.0.1:\(LoopbackPort.reserve())/"))
         }
         await expectFailure(.nameNotResolved) {
-            try await client.execute(HTTPRequest(.get, "http://no-such-host.invalid/"))
+            try await client.execute(.patient("http://no-such-host.invalid/"))
         }
         await client.close()
     }
@@ -64,7 +64,7 @@ import Testing
             ]
         } _: { origin, client in
             let error = await #expect(throws: CurlError.self) {
-                try await client.execute(HTTPRequest(.get, origin.url("/")))
+                try await client.execute(.patient(origin.url("/")))
             }
             let partial = try #require(error?.partial)
             #expect(partial.status == 200 && partial.headers["ETag"] == "\"a\"" && text(partial.body) == "short")
@@ -82,7 +82,7 @@ import Testing
             script
         } _: { origin, client in
             let message = await expectFailure(.interrupted) {
-                try await client.execute(HTTPRequest(.get, origin.url("/")))
+                try await client.execute(.patient(origin.url("/")))
             }
             #expect(!message.isEmpty)
         }
@@ -97,7 +97,7 @@ import Testing
             script
         } _: { origin, client in
             let error = await #expect(throws: CurlError.self) {
-                try await client.execute(HTTPRequest(.get, origin.url("/")))
+                try await client.execute(.patient(origin.url("/")))
             }
             #expect(error?.code == .protocolError && error?.isRetriable == true)
         }
@@ -108,16 +108,16 @@ import Testing
         let server = try await TLSServer.start(certificate)
         let url = "https://127.0.0.1:\(server.port)/"
         let untrusting = CurlClient()
-        await expectFailure(.tls) { try await untrusting.execute(HTTPRequest(.get, url)) }
+        await expectFailure(.tls) { try await untrusting.execute(.patient(url)) }
         await untrusting.close()
 
         var settings = CurlSettings()
         settings.authorities = certificate.certificate
         let trusting = CurlClient(settings)
-        let response = try await trusting.execute(HTTPRequest(.get, url))
+        let response = try await trusting.execute(.patient(url))
         #expect(response.status == 200 && response.timings.tls > .zero)
         // The same certificate, but not for this name.
-        await expectFailure(.tls) { try await trusting.execute(HTTPRequest(.get, "https://localhost:\(server.port)/")) }
+        await expectFailure(.tls) { try await trusting.execute(.patient("https://localhost:\(server.port)/")) }
         await trusting.close()
         await server.stop()
         await certificate.remove()
@@ -146,7 +146,7 @@ import Testing
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<500 {
                     group.addTask {
-                        let task = Task { try await client.execute(HTTPRequest(.get, origin.url("/\(number)"))) }
+                        let task = Task { try await client.execute(.patient(origin.url("/\(number)"))) }
                         if number % 2 == 0 { task.cancel() }
                         switch await task.result {
                         case .success(let response): #expect(text(response.body) == "x")
@@ -168,7 +168,7 @@ import Testing
             try await until("all requests are in flight") { origin.requests.count == 5 }
             await client.close()
             for task in tasks { _ = await task.value }
-            await expectFailure(.closed) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
+            await expectFailure(.closed) { try await client.execute(.patient(origin.url("/"))) }
             try await until("the origin sees all connections closed") { origin.cuts == 5 }
         }
     }
@@ -196,7 +196,7 @@ import Testing
             [.pause(.milliseconds(5))] + RawOrigin.answer()
         } _: { origin, client in
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<40 { group.addTask { _ = try await client.execute(HTTPRequest(.get, origin.url("/"))) } }
+                for _ in 0..<40 { group.addTask { _ = try await client.execute(.patient(origin.url("/"))) } }
                 try await group.waitForAll()
             }
             #expect(origin.connections <= 2)

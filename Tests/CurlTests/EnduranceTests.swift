@@ -24,7 +24,7 @@ import Testing
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<20 {
                         group.addTask {
-                            for _ in 0..<count / 20 { _ = try await client.execute(HTTPRequest(.get, origin.url("/"))) }
+                            for _ in 0..<count / 20 { _ = try await client.execute(.patient(origin.url("/"))) }
                         }
                     }
                     try await group.waitForAll()

@@ -21,7 +21,7 @@ extension HTTPRequest {
     /// Returns a request that waits for its response however slow the machine is.
     static func patient(_ url: String) -> HTTPRequest {
         var request = HTTPRequest(.get, url)
-        (request.timeout, request.stall) = (.seconds(600), nil)
+        (request.timeout, request.connectTimeout, request.stall) = (.seconds(600), .seconds(600), nil)
         return request
     }
 }

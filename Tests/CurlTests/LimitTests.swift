@@ -12,7 +12,7 @@ import Testing
         try await withOrigin { _ in
             [.text("\(Self.head)\(header)\r\n\r\n"), .zeros(1 << 40)]
         } _: { origin, client in
-            var request = HTTPRequest(.get, origin.url("/"))
+            var request = HTTPRequest.patient(origin.url("/"))
             request.maxBytes = 1000
             let error = await #expect(throws: CurlError.self) { try await client.execute(request) }
             #expect(error?.code == .tooLarge && error?.status == 200)
@@ -28,7 +28,7 @@ import Testing
             [.text("\(Self.head)\(header)\r\n\r\n"), .zeros(3_000_000), .close]
         } _: { origin, client in
             for seconds in [1, 8, 64] {
-                var request = HTTPRequest(.get, origin.url("/"))
+                var request = HTTPRequest.patient(origin.url("/"))
                 request.timeout = .seconds(seconds)
                 request.stall = HTTPRequest.Stall(bytesPerSecond: 64, for: .seconds(seconds))
                 let asked = Lock<[Int]>([])
@@ -68,7 +68,7 @@ import Testing
                 try await Task.sleep(for: .seconds(600))
                 return bytes
             }
-            let request = HTTPRequest(.get, origin.url("/"))
+            let request = HTTPRequest.patient(origin.url("/"))
             let transfer = Task { try await client.execute(request, admission: admission) }
             try await until("the transfer waits for admission") { isWaiting.withLock { $0 } }
             transfer.cancel()
@@ -81,7 +81,7 @@ import Testing
         try await withOrigin { _ in
             [.text("\(Self.head)Content-Length: 1000\r\n\r\n"), .zeros(1000)]
         } _: { origin, client in
-            var request = HTTPRequest(.get, origin.url("/"))
+            var request = HTTPRequest.patient(origin.url("/"))
             request.maxBytes = 1000
             let response = try await client.execute(request)
             #expect(response.body.count == 1000)
@@ -93,7 +93,7 @@ import Testing
             [.text("\(Self.head)Transfer-Encoding: chunked\r\n\r\n")]
                 + (0..<100).map { _ in .text("64\r\n\(String(repeating: "x", count: 100))\r\n") }
         } _: { origin, client in
-            var request = HTTPRequest(.get, origin.url("/"))
+            var request = HTTPRequest.patient(origin.url("/"))
             request.maxBytes = 1000
             await expectFailure(.tooLarge) { try await client.execute(request) }
         }
@@ -106,7 +106,7 @@ import Testing
         try await withOrigin { _ in
             [.text("\(Self.head)Content-Encoding: gzip\r\nContent-Length: \(bomb.count)\r\n\r\n"), .bytes(bomb)]
         } _: { origin, client in
-            var request = HTTPRequest(.get, origin.url("/"))
+            var request = HTTPRequest.patient(origin.url("/"))
             request.maxBytes = 1 << 20
             await expectFailure(.tooLarge) { try await client.execute(request) }
             request.maxBytes = 10 << 20
@@ -125,7 +125,7 @@ import Testing
             if request.path == "/b" { return RawOrigin.answer() }
             return [.text("HTTP/1.1 302 Found\r\nLocation: /b\r\n\(header)\r\n\r\n"), .zeros(1 << 40)]
         } _: { origin, client in
-            var request = HTTPRequest(.get, origin.url("/"))
+            var request = HTTPRequest.patient(origin.url("/"))
             request.maxBytes = 1 << 20
             // libcurl follows without reading a body of unknown length. It reads a body of known length.
             _ = try? await client.execute(request)
@@ -137,7 +137,7 @@ import Testing
         try await withOrigin { _ in
             [.text(Self.head)] + (0..<5_000).map { .text("X-\($0): \(String(repeating: "x", count: 100))\r\n") }
         } _: { origin, client in
-            await expectFailure(.protocolError) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
+            await expectFailure(.protocolError) { try await client.execute(.patient(origin.url("/"))) }
         }
     }
 
@@ -148,7 +148,7 @@ import Testing
             default: [.text("\(Self.head)Content-Length: 1000000\r\n\r\n"), .zeros(1000), .awaitEnd]
             }
         } _: { origin, client in
-            var request = HTTPRequest(.get, origin.url("/silent"))
+            var request = HTTPRequest.patient(origin.url("/silent"))
             request.timeout = .milliseconds(300)
             await expectFailure(.timeout(.transfer)) { try await client.execute(request) }
             request = .patient(origin.url("/stalled"))
@@ -162,7 +162,7 @@ import Testing
     /// TEST-NET-1 (RFC 5737) has no hosts. If a router reports this at once, the error is not a timeout.
     @Test func connectionFailureIsRetriable() async throws {
         let client = CurlClient()
-        var request = HTTPRequest(.get, "http://192.0.2.1/")
+        var request = HTTPRequest.patient("http://192.0.2.1/")
         request.connectTimeout = .milliseconds(200)
         do {
             _ = try await client.execute(request)
@@ -182,9 +182,9 @@ import Testing
             default: RawOrigin.answer("302 Found", ["Location: \(request.path)x"])
             }
         } _: { origin, client in
-            let response = try await client.execute(HTTPRequest(.get, origin.url("/a/b")))
+            let response = try await client.execute(.patient(origin.url("/a/b")))
             #expect(text(response.body) == "here" && response.effectiveURL == origin.url("/c?d"))
-            var request = HTTPRequest(.get, origin.url("/loop"))
+            var request = HTTPRequest.patient(origin.url("/loop"))
             request.maxRedirects = 7
             await expectFailure(.tooManyRedirects) { try await client.execute(request) }
             #expect(origin.requests.filter { $0.path.hasPrefix("/loop") }.count == 8)
@@ -200,7 +200,7 @@ import Testing
         try await withOrigin { _ in
             RawOrigin.answer("302 Found", ["Location: \(location)"])
         } _: { origin, client in
-            await expectFailure(.unsupportedScheme) { try await client.execute(HTTPRequest(.get, origin.url("/"))) }
+            await expectFailure(.unsupportedScheme) { try await client.execute(.patient(origin.url("/"))) }
         }
     }
 

@@ -11,7 +11,7 @@ import Testing
             let connections = try await withThrowingTaskGroup(of: String?.self) { group in
                 for _ in 0..<50 {
                     group.addTask {
-                        let response = try await client.execute(HTTPRequest(.get, "\(url)/file"))
+                        let response = try await client.execute(.patient("\(url)/file"))
                         #expect(response.body == body && response.headers["x-protocol"] == "HTTP/2.0")
                         return response.headers["X-Connection"]
                     }
@@ -27,16 +27,16 @@ import Testing
         try await withHTTP2(serving: [UInt8](repeating: 7, count: 200_000)) { url, client in
             let started = NumberRecorder()
             let long = Task {
-                try await client.execute(HTTPRequest(.get, "\(url)/slow/file")) { started.record($0.received) }
+                try await client.execute(.patient("\(url)/slow/file")) { started.record($0.received) }
             }
             try await until("the long transfer is in flight") { !started.all.isEmpty }
             for _ in 0..<5 {
-                let response = try await client.execute(HTTPRequest(.get, "\(url)/file"))
+                let response = try await client.execute(.patient("\(url)/file"))
                 #expect(response.body.count == 200_000)
             }
             long.cancel()
             await expectFailure(.cancelled) { try await long.value }
-            let after = try await client.execute(HTTPRequest(.get, "\(url)/file"))
+            let after = try await client.execute(.patient("\(url)/file"))
             #expect(after.body.count == 200_000)
         }
     }
@@ -45,7 +45,7 @@ import Testing
     @Test func streamResetIsAnInterruption() async throws {
         try await withHTTP2(serving: [7]) { url, client in
             let error = await #expect(throws: CurlError.self) {
-                try await client.execute(HTTPRequest(.get, "\(url)/reset"))
+                try await client.execute(.patient("\(url)/reset"))
             }
             #expect(error?.code == .interrupted && error?.isRetriable == true)
         }

@@ -10,7 +10,7 @@ import Testing
             RawOrigin.answer(
                 "404 Not Found", ["Set-Cookie: a=1", "set-cookie:b=2  ", "X-Folded: one", "  two"], "gone")
         } _: { origin, client in
-            let response = try await client.execute(HTTPRequest(.get, origin.url("/a?b")))
+            let response = try await client.execute(.patient(origin.url("/a?b")))
             #expect(response.status == 404)
             #expect(text(response.body) == "gone")
             #expect(response.headers["content-LENGTH"] == "4")
@@ -68,7 +68,7 @@ import Testing
     ])
     func rejectsMalformedAndUnsupportedURLs(url: String, code: CurlError.Code) async {
         let client = CurlClient()
-        await expectFailure(code) { try await client.execute(HTTPRequest(.get, url)) }
+        await expectFailure(code) { try await client.execute(.patient(url)) }
         await client.close()
     }
 
@@ -80,7 +80,7 @@ import Testing
         try await withOrigin { _ in
             RawOrigin.answer()
         } _: { origin, client in
-            var request = HTTPRequest(.get, origin.url("/"))
+            var request = HTTPRequest.patient(origin.url("/"))
             request.headers.add(field.name, field.value)
             await expectFailure(.badRequest) { try await client.execute(request) }
             #expect(origin.requests.isEmpty)
@@ -91,7 +91,7 @@ import Testing
         try await withOrigin { _ in
             RawOrigin.answer("200 OK", [], "x")
         } _: { origin, client in
-            for _ in 0..<50 { _ = try await client.execute(HTTPRequest(.get, origin.url("/"))) }
+            for _ in 0..<50 { _ = try await client.execute(.patient(origin.url("/"))) }
             #expect(origin.connections == 1)
             #expect(origin.requests.count == 50)
         }
@@ -108,7 +108,7 @@ import Testing
                     )
                 ]
         } _: { origin, client in
-            let response = try await client.execute(HTTPRequest(.get, origin.url("/")))
+            let response = try await client.execute(.patient(origin.url("/")))
             #expect(response.status == 200 && text(response.body) == "abc")
             #expect(response.headers.fields.map(\.name) == ["Transfer-Encoding", "X-Last"])
             #expect(response.effectiveURL == origin.url("/b"))
@@ -122,13 +122,13 @@ import Testing
                 ? [.text("HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n"), .zeros(500_000)]
                 : [.text("HTTP/1.1 203 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")]
         } _: { origin, client in
-            _ = try await client.execute(HTTPRequest(.get, origin.url("/"))) {
+            _ = try await client.execute(.patient(origin.url("/"))) {
                 seen.record($0.received)
                 expected.record($0.status == 200 ? $0.expected ?? 0 : 0)
             }
             #expect(seen.all.last == 500_000 && seen.all == seen.all.sorted() && seen.all.count > 1)
             #expect(Set(expected.all) == [500_000])
-            _ = try await client.execute(HTTPRequest(.get, origin.url("/unknown"))) {
+            _ = try await client.execute(.patient(origin.url("/unknown"))) {
                 #expect($0 == HTTPProgress(status: 203, received: 3, expected: nil))
             }
         }

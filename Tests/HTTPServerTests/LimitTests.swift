@@ -118,10 +118,14 @@ import Testing
                 }
             }
             try await until("both handlers are cancelled") { events.count >= 2 }
-            let half = try RawClient(server.port)
-            try await half.send("POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nxyz")
-            let answer = try await half.answer()
-            #expect(answer.status == 503)
+            var status = 408
+            // On a busy machine, the server may not have received the part in time, and the client is late.
+            for _ in 0..<20 where status == 408 {
+                let half = try RawClient(server.port)
+                try await half.send("POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nxyz")
+                status = try await half.answer().status
+            }
+            #expect(status == 503)
             try await until("all connections are closed") { server.connections == 0 }
         }
     }
@@ -161,10 +165,11 @@ import Testing
 
     /// The limit is on the whole body, not on the time between two bytes.
     @Test func limitsBodyTime() async throws {
-        let failures = Recorder<String>()
+        let (begun, failures) = (Recorder<String>(), Recorder<String>())
         try await withServer {
             $0.limits.requestTime = .milliseconds(500)
         } handler: { request in
+            begun.record(request.target)
             do {
                 return text("\(try await request.body.collect(upTo: 1000).count)")
             } catch {
@@ -173,9 +178,16 @@ import Testing
             }
         } _: { server in
             let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"
-            let (silent, client) = (try RawClient(server.port), try RawClient(server.port))
-            try await silent.send(head)
-            #expect(try await silent.answer().status == 408)
+            var status = 0
+            // On a busy machine, the handler may be late itself, or the request before its handler begins.
+            for _ in 0..<20 where status != 408 {
+                let silent = try RawClient(server.port)
+                try await silent.send(head)
+                status = try await silent.answer().status
+                #expect(status == 408 || status == 503)
+            }
+            #expect(status == 408)
+            let client = try RawClient(server.port)
             try await client.send(head)
             let drip = Task {
                 while !Task.isCancelled, client.offer(Array("x".utf8)[...]) >= 0 {
@@ -186,7 +198,8 @@ import Testing
             drip.cancel()
             // A handler that has received a byte and waits for a processor is late itself.
             #expect(answer.status == 408 || answer.status == 503)
-            try await until("the handlers fail") { failures.all == ["connectionLost", "connectionLost"] }
+            try await until("the handlers fail") { failures.count == begun.count }
+            #expect(Set(failures.all) == ["connectionLost"])
             try await until("the connection is closed") { server.connections == 0 }
         }
     }

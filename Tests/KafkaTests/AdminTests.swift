@@ -10,10 +10,12 @@ extension KafkaTests {
                 let admin = try Admin(properties: cluster.properties)
                 let name = cluster.unique("made")
                 let topic = NewTopic(name, partitions: 3, replication: 1, configuration: ["retention.ms": "60000"])
-                #expect(try await admin.create([topic]) == [name: .created])
-                #expect(try await admin.create([topic]) == [name: .existed])
+                for result in [TopicCreation.created, .existed] {
+                    #expect(try await admin.create([topic], within: KafkaTests.patience) == [name: result])
+                }
                 let wrong = NewTopic(cluster.unique("wrong"), partitions: 1, configuration: ["no.such.setting": "1"])
-                guard case .failed(let error) = try await admin.create([wrong])[wrong.name] else {
+                let results = try await admin.create([wrong], within: KafkaTests.patience)
+                guard case .failed(let error) = results[wrong.name] else {
                     Issue.record("a topic with an invalid setting was created")
                     return
                 }
@@ -29,13 +31,14 @@ extension KafkaTests {
                 try await cluster.fill(topic, partition: 1, 0..<9)
                 let admin = try Admin(properties: cluster.properties)
 
-                let metadata = try await admin.metadata()
+                let metadata = try await admin.metadata(within: KafkaTests.patience)
                 #expect(metadata.brokers.map { "\($0.host):\($0.port)" } == [cluster.bootstrapServers])
                 #expect(metadata.topics[topic]?.map(\.id) == [0, 1])
                 #expect(metadata.topics[topic]?.map(\.leader) == [1, 1])
 
                 let partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
-                #expect(try await admin.watermarks(of: partitions) == [partitions[0]: 0..<0, partitions[1]: 0..<9])
+                let watermarks = try await admin.watermarks(of: partitions, within: KafkaTests.patience)
+                #expect(watermarks == [partitions[0]: 0..<0, partitions[1]: 0..<9])
 
                 let handler = RecordingHandler()
                 let consumer = try await Consumer.start(
@@ -43,7 +46,8 @@ extension KafkaTests {
                 try await until("partitions are assigned") { handler.owned.count == 2 }
                 try await consumer.commit([partitions[1]: GroupOffset(4)])
                 await consumer.close()
-                #expect(try await admin.committed(by: topic, in: partitions) == [partitions[1]: GroupOffset(4)])
+                let committed = try await admin.committed(by: topic, in: partitions, within: KafkaTests.patience)
+                #expect(committed == [partitions[1]: GroupOffset(4)])
                 await admin.close()
             }
         }
@@ -56,7 +60,9 @@ extension KafkaTests {
                 let admin = try Admin(properties: cluster.properties)
                 for number in 0..<5 {
                     let partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
-                    #expect(try await admin.committed(by: "\(topic)-\(number)", in: partitions).isEmpty)
+                    let committed = try await admin.committed(
+                        by: "\(topic)-\(number)", in: partitions, within: KafkaTests.patience)
+                    #expect(committed.isEmpty)
                 }
                 await admin.close()
             }
@@ -66,7 +72,7 @@ extension KafkaTests {
             let mock = try MockCluster()
             await mock.setRoundTripTime(.milliseconds(200))
             let admin = try Admin(properties: ["bootstrap.servers": mock.bootstrapServers])
-            async let metadata = admin.metadata()
+            async let metadata = admin.metadata(within: KafkaTests.patience)
             try await Task.sleep(for: .milliseconds(100))
             await admin.close()
             // The call succeeds or fails, but never crashes or hangs.

@@ -4,7 +4,10 @@ import TestSupport
 import Testing
 
 /// The parent suite of all tests of the binding, which share one Apache Kafka if it is available.
-@Suite(.limitedParallelism, .sharedApacheKafka) struct KafkaTests {}
+@Suite(.limitedParallelism, .sharedApacheKafka) struct KafkaTests {
+    /// The timeout of lookups and other requests, for busy machines.
+    static let patience = Duration.seconds(120)
+}
 
 /// A kind of cluster.
 enum ClusterKind: CaseIterable, CustomTestStringConvertible {
@@ -59,7 +62,8 @@ struct ClusterFixture {
             try await mock.createTopics([name], partitions: partitions)
         } else {
             let admin = try Admin(properties: properties)
-            let results = try await admin.create([NewTopic(name, partitions: partitions, replication: 1)])
+            let topic = NewTopic(name, partitions: partitions, replication: 1)
+            let results = try await admin.create([topic], within: KafkaTests.patience)
             await admin.close()
             #expect(results == [name: .created])
         }
@@ -71,10 +75,13 @@ struct ClusterFixture {
         ["bootstrap.servers": bootstrapServers] + (kind == .mock ? MockCluster.fetchProperties : [:])
     }
 
-    /// Returns the properties of a consumer.
+    /// Returns the properties of a consumer. Its session survives pauses of a busy machine. On the mock cluster, a
+    /// rebalance takes nearly as long as the session timeout.
     func properties(group: String, _ more: [String: String] = [:]) -> [String: String] {
-        properties.merging(["group.id": group, "auto.offset.reset": "earliest", "session.timeout.ms": "6000"]) { $1 }
-            .merging(more) { $1 }
+        let session = kind == .mock ? "12000" : "60000"
+        return properties.merging(
+            ["group.id": group, "auto.offset.reset": "earliest", "session.timeout.ms": session]
+        ) { $1 }.merging(more) { $1 }
     }
 
     func producer(_ more: [String: String] = [:]) throws -> Producer {
@@ -95,5 +102,12 @@ struct ClusterFixture {
             try await group.waitForAll()
         }
         await producer.close()
+    }
+}
+
+extension Consumer {
+    /// Returns the committed offset of a partition, or an empty dictionary.
+    func committed(_ partition: TopicPartition) async throws(KafkaError) -> [TopicPartition: GroupOffset] {
+        try await committed([partition], within: KafkaTests.patience)
     }
 }

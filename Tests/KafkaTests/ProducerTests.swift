@@ -25,7 +25,8 @@ extension KafkaTests {
                 }
                 await producer.close()
 
-                let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
+                let reader = try await TopicReader.open(
+                    topic, from: .beginning, properties: cluster.properties, within: KafkaTests.patience)
                 var got: [ConsumedRecord] = []
                 for try await record in reader {
                     got.append(record)
@@ -97,7 +98,8 @@ extension KafkaTests {
             // The first send of all may have had a deadline.
             #expect(sent + late == 40 && (19...20).contains(late))
             let reader = try await TopicReader.open(
-                "t", from: .beginning, properties: ["bootstrap.servers": broker.bootstrapServers])
+                "t", from: .beginning, properties: ["bootstrap.servers": broker.bootstrapServers],
+                within: KafkaTests.patience)
             #expect(reader.endOffsets == [0: Int64(sent)])
             await reader.close()
             await producer.close()
@@ -221,7 +223,9 @@ extension KafkaTests {
 
         @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
         func deliversWhenTheBrokerStarts() async throws {
-            let apache = try await ApacheKafka(properties: ["auto.create.topics.enable=true"])
+            // A restarted broker waits for the end of its old session.
+            let apache = try await ApacheKafka(
+                properties: ["auto.create.topics.enable=true", "broker.session.timeout.ms=2000"])
             let changes = Lock<[Connection]>([])
             let producer = try Producer(
                 properties: [
@@ -255,7 +259,7 @@ extension KafkaTests {
                         "bootstrap.servers": mock.bootstrapServers, "linger.ms": "0",
                     ])
                     let reader = try await TopicReader.open(
-                        "topic", from: .end, properties: mock.consumerProperties)
+                        "topic", from: .end, properties: mock.consumerProperties, within: KafkaTests.patience)
                     var records = reader.makeAsyncIterator()
                     let value = [UInt8](repeating: 7, count: 100_000)
                     let before = residentBytes()

@@ -21,7 +21,8 @@ extension KafkaTests {
 
         /// Returns the values of all committed records up to the one with value `last`.
         private func committed(_ topic: String, upTo last: String, _ cluster: ClusterFixture) async throws -> [String] {
-            let reader = try await TopicReader.open(topic, from: .beginning, properties: cluster.properties)
+            let reader = try await TopicReader.open(
+                topic, from: .beginning, properties: cluster.properties, within: KafkaTests.patience)
             var values: [String] = []
             for try await record in reader {
                 values.append(String(decoding: record.value ?? [], as: UTF8.self))
@@ -121,12 +122,12 @@ extension KafkaTests {
                 try await producer.sendOffsets(
                     [partition: GroupOffset(4, metadata: "a note")], of: consumer.membership())
                 try await producer.commit(within: .seconds(120))
-                #expect(try await consumer.committed([partition]) == [partition: GroupOffset(4, metadata: "a note")])
+                #expect(try await consumer.committed(partition) == [partition: GroupOffset(4, metadata: "a note")])
                 try await producer.begin()
                 _ = await producer.send(records(events, 4..<8))
                 try await producer.sendOffsets([partition: GroupOffset(8)], of: consumer.membership())
                 try await producer.abort(within: .seconds(120))
-                #expect(try await consumer.committed([partition]) == [partition: GroupOffset(4, metadata: "a note")])
+                #expect(try await consumer.committed(partition) == [partition: GroupOffset(4, metadata: "a note")])
                 try await producer.begin()
                 let refused = await #expect(throws: TransactionError.self) {
                     try await producer.sendOffsets(
@@ -166,7 +167,7 @@ extension KafkaTests {
                 try await producer.begin()
                 try await producer.sendOffsets(offsets, of: consumer.membership())
                 try await producer.commit(within: .seconds(120))
-                #expect(try await consumer.committed([TopicPartition(jobs, 0)]) == offsets)
+                #expect(try await consumer.committed(TopicPartition(jobs, 0)) == offsets)
                 await producer.close()
                 await other.close()
                 await consumer.close()

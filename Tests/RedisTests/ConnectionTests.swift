@@ -8,7 +8,8 @@ import Testing
 @Suite(.limitedParallelism) struct ConnectionTests {
     @Test func authenticatesWithPasswordAndSelectsDatabase() async throws {
         let server = try await RedisServer.start(["--requirepass", "hunter2"])
-        let client = RedisClient(try RedisEndpoint("redis://:hunter2@localhost:\(server.port)/3"))
+        let client = RedisClient(
+            try RedisEndpoint("redis://:hunter2@localhost:\(server.port)/3"), settings: longTimeouts)
         #expect(try await client.send("SET", "a", 1) == .status("OK"))
         #expect(try await client.send("INFO", "keyspace").string?.contains("db3:keys=1") == true)
         await client.close()
@@ -17,7 +18,8 @@ import Testing
 
     @Test func authenticatesAsUser() async throws {
         let server = try await RedisServer.start(["--user", "anna", "on", ">pass/word", "~*", "&*", "+@all"])
-        let client = RedisClient(try RedisEndpoint("redis://anna:pass%2Fword@127.0.0.1:\(server.port)"))
+        let client = RedisClient(
+            try RedisEndpoint("redis://anna:pass%2Fword@127.0.0.1:\(server.port)"), settings: longTimeouts)
         #expect(try await client.send("ACL", "WHOAMI").string == "anna")
         await client.close()
         await server.stop()
@@ -26,24 +28,16 @@ import Testing
     @Test(arguments: [("redis://:wrong@", "WRONGPASS"), ("redis://", "NOAUTH")])
     func reportsAuthenticationErrors(prefix: String, code: String) async throws {
         let server = try await RedisServer.start(["--requirepass", "hunter2"])
-        let log = StateLog()
-        let client = RedisClient(
-            try RedisEndpoint("\(prefix)127.0.0.1:\(server.port)"), settings: refusedConnections,
-            onStateChange: log.record
-        )
-        await expectFailure(.unavailable) { try await client.send("PING") }
-        try await until("the lost connection is reported") { !log.states.isEmpty }
-        guard case .lost(let error) = log.states[0] else { throw RedisError(.protocolError, "\(log.states)") }
+        let error = try await refusal(by: RedisEndpoint("\(prefix)127.0.0.1:\(server.port)"))
         #expect(error.code == .server(code))
         #expect(!error.message.contains("wrong@"))
-        await client.close()
         await server.stop()
     }
 
     @Test func connectsOverUnixSocket() async throws {
         let path = "/tmp/redis-door-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
         let server = try await RedisServer.start(["--unixsocket", path])
-        let client = RedisClient(try RedisEndpoint("unix:\(path)"))
+        let client = RedisClient(try RedisEndpoint("unix:\(path)"), settings: longTimeouts)
         #expect(try await client.send("PING") == .status("PONG"))
         await client.close()
         await server.stop()
@@ -65,14 +59,21 @@ import Testing
     @Test func failsCommandsInFlightWhenServerDiesAndReconnects() async throws {
         let log = StateLog()
         try await withRedis(settings: quickReconnects, onStateChange: log.record) { server, client in
-            _ = try await client.send("PING")
-            server.process.send(SIGSTOP)
-            let inFlight = (0..<100).map { _ in
+            let id = try #require(try await client.send("CLIENT", "ID").integer)
+            // While the first command waits for an element, the server only receives the others.
+            let first = Task { await expectFailure(.connectionLost) { try await client.send("BLPOP", "list", 0) } }
+            try await until("the first command waits") {
+                try await server.run("CLIENT", "LIST", "ID", "\(id)").contains("cmd=blpop")
+            }
+            let others = (0..<100).map { _ in
                 Task { await expectFailure(.connectionLost) { try await client.send("INCR", "a") } }
             }
-            try await Task.sleep(for: .milliseconds(200))
+            let bytes = 100 * "*2\r\n$4\r\nINCR\r\n$1\r\na\r\n".utf8.count
+            try await until("the other commands have arrived") {
+                try await server.run("CLIENT", "LIST", "ID", "\(id)").contains("qbuf=\(bytes) ")
+            }
             server.process.send(SIGKILL)
-            for task in inFlight { await task.value }
+            for task in [first] + others { await task.value }
             await server.process.exit()
 
             let next = try await RedisServer.start(port: server.port)

@@ -35,18 +35,10 @@ import Testing
         #expect(try await trusted.send("GET", "a") == .bytes(body))
         await trusted.close()
 
-        var distrusted = refusedConnections
-        distrusted.authorities = certificate.certificate
-        for (host, settings) in [("127.0.0.1", refusedConnections), ("localhost", distrusted)] {
-            let log = StateLog()
-            let rejected = RedisClient(
-                try RedisEndpoint("rediss://\(host):\(port)"), settings: settings, onStateChange: log.record)
-            await expectFailure(.unavailable) { try await rejected.send("PING") }
-            try await until("the refusal is reported") { !log.states.isEmpty }
-            guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+        for (host, settings) in [("127.0.0.1", quickReconnects), ("localhost", trusting)] {
+            let error = try await refusal(by: RedisEndpoint("rediss://\(host):\(port)"), settings: settings)
             // The certificate is the cause, and nothing before it.
             #expect(error.message.contains("certificate"), "\(error)")
-            await rejected.close()
         }
         await server.stop()
         await certificate.remove()
@@ -54,15 +46,10 @@ import Testing
 
     @Test(.enabled(if: Connection.hasTLS, "this hiredis has no TLS"))
     func reportsAnUnreadableFileOfAuthorities() async throws {
-        var settings = refusedConnections
+        var settings = quickReconnects
         settings.authorities = "/nonexistent/authorities.pem"
-        let log = StateLog()
-        let client = RedisClient(
-            try RedisEndpoint("rediss://127.0.0.1:1"), settings: settings, onStateChange: log.record)
-        try await until("the error is reported") { !log.states.isEmpty }
-        guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+        let error = try await refusal(by: RedisEndpoint("rediss://127.0.0.1:1"), settings: settings)
         #expect(error.message.contains("/nonexistent/authorities.pem"), "\(error)")
-        await client.close()
     }
 
     /// An untrusted certificate fails the connection to the sentinel, before any primary is named.
@@ -83,13 +70,8 @@ import Testing
         #expect(await messages.next()?.payload == [120])
         await subscriber.close()
 
-        let log = StateLog()
-        let rejected = RedisClient(endpoint, settings: refusedConnections, onStateChange: log.record)
-        await expectFailure(.unavailable) { try await rejected.send("PING") }
-        try await until("the refusal is reported") { !log.states.isEmpty }
-        guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+        let error = try await refusal(by: endpoint)
         #expect(error.message.contains("certificate"), "\(error)")
-        await rejected.close()
 
         // Without TLS no connection succeeds.
         let plain = RedisClient(try RedisEndpoint("redis+sentinel://:p@\(address)"), settings: refusedConnections)
@@ -122,14 +104,8 @@ import Testing
         await subscriber.close()
         await client.close()
 
-        let log = StateLog()
-        let rejected = RedisClient(
-            try RedisEndpoint(cluster.url), settings: refusedConnections, onStateChange: log.record)
-        await expectFailure(.unavailable) { try await rejected.send("GET", "a") }
-        try await until("the refusal is reported") { !log.states.isEmpty }
-        guard case .lost(let error) = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+        let error = try await refusal(by: RedisEndpoint(cluster.url))
         #expect(error.message.contains("certificate"), "\(error)")
-        await rejected.close()
         await cluster.stop()
         await certificate.remove()
     }

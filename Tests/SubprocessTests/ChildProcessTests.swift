@@ -19,8 +19,8 @@ import Testing
     }
 
     @Test func stopsAChildThatIgnoresSIGTERM() async throws {
-        let child = try await ChildProcess.start("sh", ["-c", "trap '' TERM; while :; do sleep 0.01; done"])
-        try await Task.sleep(for: .milliseconds(100))
+        let script = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+        let child = try #require(try await ChildProcess.start("sh", ["-c", script], readyWhenItSays: "ready"))
         #expect(await child.stop(grace: .milliseconds(100)) == .signal(SIGKILL))
     }
 
@@ -72,7 +72,7 @@ import Testing
         // No process has the write end open, except children of other tests between fork and exec.
         var byte: UInt8 = 0
         var reading = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
-        #expect(poll(&reading, 1, 10_000) == 1)
+        #expect(poll(&reading, 1, 120_000) == 1)
         #expect(read(ends[0], &byte, 1) == 0)
         close(ends[0])
         await child.stop()

@@ -28,8 +28,8 @@ public final class ApacheKafka: Sendable {
     private let controllerPort: UInt16
     private let lastKill = Lock<ContinuousClock.Instant?>(nil)
 
-    /// The session timeout after which the controller fences a dead broker. With Kafka's default of 9 s, a restarted
-    /// broker would wait for its own old session to expire.
+    /// The session timeout after which a separate controller fences a dead broker. With Kafka's default of 9 s, a
+    /// restarted broker would wait for its own old session to expire.
     private static let session = Duration.seconds(2)
 
     /// A further listener of the broker. The broker advertises another port for it, on which a proxy forwards
@@ -66,11 +66,13 @@ public final class ApacheKafka: Sendable {
         let advertised = listeners.enumerated().map { "PROXIED\($0)://127.0.0.1:\($1.advertised)," }.joined()
         let protocols = listeners.indices.map { "PROXIED\($0):PLAINTEXT," }.joined()
         let control = "CONTROLLER://127.0.0.1:\(controllerPort)"
+        // A broker that is not killed must not lose its session because the machine is busy.
+        let session = hasOwnController ? Self.session : .seconds(600)
         let common = [
             "controller.quorum.voters=\(hasOwnController ? 2 : 1)@127.0.0.1:\(controllerPort)",
             "controller.listener.names=CONTROLLER",
             "listener.security.protocol.map=\(protocols)PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "broker.session.timeout.ms=\(Int(Self.session / .milliseconds(1)))", "broker.heartbeat.interval.ms=400",
+            "broker.session.timeout.ms=\(Int(session / .milliseconds(1)))", "broker.heartbeat.interval.ms=400",
         ]
         let lines =
             common + [
@@ -114,7 +116,8 @@ public final class ApacheKafka: Sendable {
     /// Creates topics.
     public func create(_ topics: [String], partitions: Int) async throws {
         let admin = try Admin(properties: ["bootstrap.servers": bootstrapServers])
-        _ = try await admin.create(topics.map { NewTopic($0, partitions: partitions, replication: 1) })
+        let topics = topics.map { NewTopic($0, partitions: partitions, replication: 1) }
+        _ = try await admin.create(topics, within: .seconds(120))
         await admin.close()
     }
 

@@ -90,7 +90,7 @@ import Testing
         close(pipe.reader)
         let writer = LogWriter(descriptor: pipe.writer, format: .json)
         Log(level: .info, sink: writer).info("nobody reads this")
-        writer.shutdown()
+        writer.shutdown(within: .seconds(60))
         #expect(writer.dropped == 1)
         close(pipe.writer)
     }
@@ -100,7 +100,7 @@ import Testing
         let writer = LogWriter(descriptor: pipe.writer, format: .text(isColoured: false))
         let message = String(repeating: "y", count: 20_000)
         Log(level: .info, sink: writer).info(message)
-        writer.shutdown()
+        writer.shutdown(within: .seconds(60))
         close(pipe.writer)
         #expect(pipe.readToEnd().hasSuffix(message + "\n"))
         close(pipe.reader)

@@ -40,13 +40,17 @@ import Testing
     @Test func openFilesAreCounted() throws {
         let folder = open("/proc/self", O_RDONLY)
         #expect(folder >= 0)
-        let before = try value("process_open_fds")
-        let more = (0..<200).map { _ in dup(folder) }
-        #expect(more.allSatisfy { $0 >= 0 })
-        // Other tests open and close files at the same time.
-        #expect((try value("process_open_fds")) - before > 100)
-        for descriptor in more { close(descriptor) }
+        var growth = 0.0
+        // Other tests open and close files at the same time, some of them thousands.
+        for _ in 0..<100 where growth <= 100 {
+            let before = try value("process_open_fds")
+            let more = (0..<200).map { _ in dup(folder) }
+            #expect(more.allSatisfy { $0 >= 0 })
+            growth = try value("process_open_fds") - before
+            for descriptor in more { close(descriptor) }
+            #expect(try value("process_max_fds") >= before)
+        }
         close(folder)
-        #expect(try value("process_max_fds") >= before)
+        #expect(growth > 100)
     }
 }

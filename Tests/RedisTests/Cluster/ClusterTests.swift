@@ -143,15 +143,8 @@ import Testing
 
     @Test func reportsServerWithoutClusterSupport() async throws {
         let server = try await RedisServer.start()
-        let log = StateLog()
-        let client = RedisClient(
-            try RedisEndpoint("redis+cluster://127.0.0.1:\(server.port)"), settings: refusedConnections,
-            onStateChange: log.record)
-        await expectFailure(.unavailable) { try await client.send("GET", "a") }
-        try await until("the refusal is reported") { !log.states.isEmpty }
-        guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+        let error = try await refusal(by: RedisEndpoint("redis+cluster://127.0.0.1:\(server.port)"))
         #expect(error.message.contains("cluster support disabled"))
-        await client.close()
         await server.stop()
     }
 
@@ -187,14 +180,8 @@ import Testing
             await subscriber.close()
             await client.close()
 
-            let log = StateLog()
-            let rejected = RedisClient(
-                try RedisEndpoint(cluster.url), settings: refusedConnections, onStateChange: log.record)
-            await expectFailure(.unavailable) { try await rejected.send("GET", "halcyon:1") }
-            try await until("the refusal is reported") { !log.states.isEmpty }
-            guard case .lost(let error)? = log.states.first else { throw RedisError(.protocolError, "\(log.states)") }
+            let error = try await refusal(by: RedisEndpoint(cluster.url))
             #expect(error.code == .server("NOAUTH"))
-            await rejected.close()
         }
     }
 
