@@ -51,16 +51,20 @@ struct NotificationFixture: Sendable {
         var options = NotifierOptions(
             topics: topics,
             kafka: KafkaProperties(
-                brokers: brokers, properties: ["session.timeout.ms": "6000"] + MockCluster.fetchProperties),
+                brokers: brokers, properties: ["session.timeout.ms": "12000"] + MockCluster.fetchProperties),
             redis: RedisEndpoint(loopbackPort: redis.port, timeout: .seconds(60)))
         options.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         options.webhooks.retries.base = 0.05
+        // A busy machine must not turn a delivery into a retry.
+        options.webhooks.timeout = .seconds(300)
         return options
     }
 
     /// Runs `body` with a notifier, which is drained at the end.
+    /// - Parameter grace: The time to drain, which ends earlier if no notification waits.
     func withNotifier(
-        _ change: (inout NotifierOptions) -> Void = { _ in }, log: Log = .silent, _ body: () async throws -> Void
+        _ change: (inout NotifierOptions) -> Void = { _ in }, log: Log = .silent, grace: Duration = .seconds(5),
+        _ body: () async throws -> Void
     ) async throws {
         var options = options
         change(&options)
@@ -72,7 +76,7 @@ struct NotificationFixture: Sendable {
         } catch {
             result = .failure(error)
         }
-        await notifier.shutdown(gracePeriod: .seconds(5))
+        await notifier.shutdown(gracePeriod: grace)
         try result.get()
     }
 

@@ -287,7 +287,7 @@ import Testing
         let folder = TemporaryFolder("results")
         let storage = RecordingStorage(try FolderStorage(at: folder.path))
         let store = ResultStore(
-            storage, ResultStoreOptions(.folder(folder.path)), log: .silent, metrics: Metrics())
+            storage, .patient(.folder(folder.path)), log: .silent, metrics: Metrics())
         let (one, other) = (Samples.result(), Samples.result(Samples.key("b")))
         try await store.writeBehind(one, tags: ["x"])
         try await store.ensure(one, tags: ["x"])
@@ -298,7 +298,7 @@ import Testing
         let time = Samples.now
         _ = try await store.purge(Purge(.tag("x")), at: time)
         #expect(storage.calls.last == "write durably \(ObjectName.tombstone(.tag("x", of: nil), at: time))")
-        await store.close(within: .seconds(5))
+        await store.close(within: .seconds(60))
         await folder.remove()
     }
 

@@ -11,7 +11,7 @@ import Testing
 /// Storages that are slow, down, full or wrong.
 @Suite(.limitedParallelism) struct StorageFaultTests {
     private func options(of origin: RawOrigin) throws -> ResultStoreOptions {
-        var options = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
+        var options = ResultStoreOptions.patient(.s3(bucket: "results", prefix: ""))
         options.s3.endpoint = try WebURL("http://127.0.0.1:\(origin.port)")
         return options
     }
@@ -91,11 +91,12 @@ import Testing
         let metrics = Metrics()
         try await ResultStore.with(options, metrics: metrics) { store in
             await store.loaded.wait()
-            for _ in 0..<20 { #expect(await store.find(Samples.key("a")) == nil) }
+            for _ in 0..<100 { #expect(await store.find(Samples.key("a")) == nil) }
             #expect(metrics.value(of: "halcyon_result_store_up{operation=\"read\"}") == 0)
             #expect(metrics.value(of: "halcyon_result_store_up{operation=\"write\"}") == 1)
         }
-        #expect(origin.requests.filter { !$0.path.contains("list-type") }.count <= 8)
+        // Five, and one for each time that passes without requests.
+        #expect(origin.requests.filter { !$0.path.contains("list-type") }.count <= 20)
         try await origin.stop()
     }
 
@@ -105,11 +106,14 @@ import Testing
         var options = try options(of: origin)
         options.readTimeout = .seconds(2)
         try await ResultStore.with(options) { store in
-            let time = await ContinuousClock().measure {
-                for number in 0..<50 { #expect(await store.find(Samples.key("\(number)")) == nil) }
+            var late = 0
+            for number in 0..<50 {
+                let start = ContinuousClock.now
+                #expect(await store.find(Samples.key("\(number)")) == nil)
+                if start.duration(to: .now) >= .seconds(2) { late += 1 }
             }
-            // One timeout for each job would take 100 s.
-            #expect(time < .seconds(50))
+            // On a busy machine, some may take as long without waiting.
+            #expect(late < 25)
         }
         try await origin.stop()
     }
@@ -287,7 +291,7 @@ import Testing
         let folder = TemporaryFolder("results")
         #expect(mount("tmpfs", folder.path, "tmpfs", 0, "size=1m") == 0)
         let metrics = Metrics()
-        var options = ResultStoreOptions(.folder("\(folder.path)/store"))
+        var options = ResultStoreOptions.patient(.folder("\(folder.path)/store"))
         options.refreshInterval = .milliseconds(10)
         let store = try ResultStore.open(options, log: .silent, metrics: metrics)
         let body = String(repeating: "x", count: 100_000)
@@ -318,7 +322,7 @@ import Testing
         try await until("the sweep is counted") {
             metrics.value(of: "halcyon_result_store_swept_total{reason=\"evicted\"}") >= 1
         }
-        await store.close(within: .seconds(5))
+        await store.close(within: .seconds(60))
         #expect(umount(folder.path) == 0)
         await folder.remove()
     }

@@ -64,7 +64,7 @@ enum StorageKind: String, CaseIterable, Sendable {
 
 extension ResultStoreOptions {
     /// Creates default options with a timeout of reads that a busy machine does not reach.
-    fileprivate static func patient(_ location: ResultStoreLocation) -> ResultStoreOptions {
+    static func patient(_ location: ResultStoreLocation) -> ResultStoreOptions {
         var options = ResultStoreOptions(location)
         options.readTimeout = .seconds(600)
         return options

@@ -10,6 +10,7 @@ extension SourceOptions {
     static var patient: SourceOptions {
         var options = SourceOptions()
         (options.timeout, options.stallTimeout) = (.seconds(600), .seconds(600))
+        (options.connectTimeout, options.video.time) = (.seconds(600), .seconds(600))
         return options
     }
 }

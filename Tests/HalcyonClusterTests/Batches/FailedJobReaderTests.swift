@@ -6,7 +6,7 @@ import Testing
 @testable import HalcyonCluster
 
 /// Reading the jobs of a batch that failed, from a mock broker.
-@Suite struct FailedJobReaderTests {
+@Suite(.limitedParallelism) struct FailedJobReaderTests {
     private let topics = Topics()
     private var lane: String { topics.jobs(.normal) }
 
@@ -35,21 +35,29 @@ import Testing
         BatchFailure(job: "job of \(record)", index: nil, code: "timeout", message: "", record: record)
     }
 
+    /// Reads jobs, again if the broker responds too late on a busy machine.
+    private func jobs(of failures: [BatchFailure], _ reader: FailedJobReader) async throws -> [FailedJob] {
+        try await firstValue("the jobs are read") { try await reader.jobs(of: failures) }
+    }
+
     @Test func readsJobsInSlicesOfABoundedSize() async throws {
         try await withReader { reader in
             let records = ["1-4", "0-2", "1-0", "0-0", "1-1"].map { "\(lane)-\($0)" }
             let failures = records.map { failure($0) }
-            let slices = reader.slices(of: failures, bytes: 1)
-            var found: [FailedJob] = []
-            while let slice = try await slices.next() {
-                #expect(slice.count == 1)
-                found += slice
+            let found = try await firstValue("all slices are read") { () async throws -> [FailedJob]? in
+                let slices = reader.slices(of: failures, bytes: 1)
+                var found: [FailedJob] = []
+                while let slice = try await slices.next() {
+                    #expect(slice.count == 1)
+                    found += slice
+                }
+                await slices.close()
+                return found
             }
-            await slices.close()
             #expect(found.map(\.index).sorted() == [0, 1, 2, 3, 4])
             #expect(found.allSatisfy { $0.failure == failures[$0.index] })
 
-            let jobs = try await reader.jobs(of: failures)
+            let jobs = try await self.jobs(of: failures, reader)
             #expect(jobs.map(\.failure) == failures)
             #expect(jobs.allSatisfy { $0.job["batch"] == nil && $0.job["source"] != nil })
             let ids = jobs.map { String(decoding: $0.job["id"] ?? [], as: UTF8.self) }
@@ -58,12 +66,12 @@ import Testing
     }
 
     /// The topic was created again, with fewer partitions and records.
-    @Test(.timeLimit(.minutes(1))) func omitsJobsThatTheTopicDoesNotHave() async throws {
+    @Test func omitsJobsThatTheTopicDoesNotHave() async throws {
         try await withReader { reader in
             let records = ["\(lane)-7-3", "\(lane)-0-1", "\(lane)-1-99", "other-0-0", "unknown"]
-            let jobs = try await reader.jobs(of: records.map { failure($0) })
+            let jobs = try await self.jobs(of: records.map { failure($0) }, reader)
             #expect(jobs.map(\.failure.record) == ["\(lane)-0-1"])
-            let none = try await reader.jobs(of: [failure("\(lane)-7-3")])
+            let none = try await self.jobs(of: [failure("\(lane)-7-3")], reader)
             #expect(none.isEmpty)
         }
     }

@@ -64,7 +64,7 @@ import Testing
 @Suite(.limitedParallelism) struct PauseStoreTests {
     private func withStore(_ body: (PauseStore, RedisClient) async throws -> Void) async throws {
         let server = try await RedisServer.start()
-        let redis = RedisClient(try RedisEndpoint(server.url))
+        let redis = RedisClient(try RedisEndpoint(server.url), settings: .patient)
         let result: Result<Void, any Error>
         do {
             result = .success(try await body(PauseStore(redis, topics: Topics()), redis))
@@ -136,7 +136,9 @@ import Testing
             let metrics = Metrics()
             let replica = PauseReplica(store, metrics: metrics)
             await replica.start {}
-            #expect(replica.current.tenants == ["a"] && metrics.value(of: "halcyon_tenants_paused") == 1)
+            // The start does not wait long for Redis, and the load is repeated.
+            try await until("the pauses are loaded") { replica.current.tenants == ["a"] }
+            #expect(metrics.value(of: "halcyon_tenants_paused") == 1)
             let now = Timestamp.now.milliseconds * 1000
             replica.take(.init(isPaused: true, version: now), of: .lane(.low))
             #expect(metrics.value(of: #"halcyon_lane_paused{lane="low"}"#) == 1)

@@ -29,7 +29,10 @@ struct ConsumerFixture: Sendable {
             }
         let topics = Topics(prefix: "test\(UInt32.random(in: 0 ... .max)).")
         let own = mock == nil ? [:] : MockCluster.fetchProperties
-        let kafka = KafkaProperties(brokers: servers, properties: ["session.timeout.ms": "6000"] + own)
+        // The session survives pauses of a busy machine. On the mock broker, a consumer that follows another waits for
+        // nearly as long.
+        let session = mock == nil ? "60000" : "12000"
+        let kafka = KafkaProperties(brokers: servers, properties: ["session.timeout.ms": session] + own)
         let fixture = ConsumerFixture(
             topics: topics, kafka: kafka, properties: kafka.worker(group: topics.prefix, exactlyOnce: true), mock: mock,
             partitions: partitions)
@@ -49,7 +52,8 @@ struct ConsumerFixture: Sendable {
             return
         }
         let admin = try Admin(properties: properties.filter { $0.key == "bootstrap.servers" })
-        _ = try await admin.create(topics.all.map { NewTopic($0, partitions: partitions, replication: 1) })
+        let new = topics.all.map { NewTopic($0, partitions: partitions, replication: 1) }
+        _ = try await admin.create(new, within: .seconds(120))
         await admin.close()
     }
 

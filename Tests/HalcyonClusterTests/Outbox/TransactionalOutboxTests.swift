@@ -13,12 +13,15 @@ import Testing
 
     @Test func publishesEachJobOnceAndCommitsItsOffset() async throws {
         try await ConsumerFixture.with(.apache, partitions: 3) { fixture in
-            let worker = OutboxWorker(fixture)
+            // A rebalance waits for jobs that have begun.
+            let worker = OutboxWorker(fixture, consumer: JobConsumerTests.options)
             try await worker.start(fixture)
             try await fixture.submit(0..<1000)
             #expect(try await fixture.committedEvents(atLeast: 1000).sorted() == Self.names(0..<1000))
             try await until("the group has no lag") { try await fixture.hasNoLag() }
             #expect(await worker.drain() == 0)
+            // Jobs end before their completion returns.
+            try await until("all completions have returned") { worker.completed.count == 1000 }
             #expect(worker.completed.sorted() == Self.names(0..<1000) && worker.errors.isEmpty)
         }
     }
@@ -38,7 +41,8 @@ import Testing
             #expect(worker.completed.isEmpty)
             gate.signal()
             #expect(await drain.value == 0)
-            #expect(worker.completed.count == 50)
+            // Jobs end before their completion returns.
+            try await until("all completions have returned") { worker.completed.count == 50 }
             #expect(try await fixture.committedEvents(atLeast: 50).count == 50)
         }
     }
@@ -50,7 +54,7 @@ import Testing
             let small = NewTopic(
                 fixture.topics.prefix + "small", partitions: 1, replication: 1,
                 configuration: ["max.message.bytes": "20000"])
-            _ = try await admin.create([small])
+            _ = try await admin.create([small], within: .seconds(120))
             await admin.close()
             let worker = OutboxWorker(fixture) { name in
                 let events = ProducerRecord(topic: fixture.topics.events, value: Array(name.utf8))
@@ -73,7 +77,8 @@ import Testing
         try await ConsumerFixture.with(.apache, partitions: 2) { fixture in
             var options = TransactionOptions()
             options.batch = batch
-            let worker = OutboxWorker(fixture, options: options, name: fixture.topics.prefix)
+            let worker = OutboxWorker(
+                fixture, options: options, name: fixture.topics.prefix, consumer: JobConsumerTests.options)
             try await worker.start(fixture)
             try await fixture.submit(0..<60)
             for round in 1...3 {

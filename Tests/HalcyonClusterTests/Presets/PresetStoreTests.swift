@@ -12,7 +12,10 @@ import Testing
 @Suite(.limitedParallelism) struct PresetStoreTests {
     private func withStore(_ body: (PresetStore, RedisClient, RedisServer) async throws -> Void) async throws {
         let server = try await RedisServer.start()
-        let redis = RedisClient(try RedisEndpoint(server.url))
+        // Two tests stop the server, so commands do not wait long for the next one.
+        var settings = RedisSettings.patient
+        settings.outageGrace = .milliseconds(500)
+        let redis = RedisClient(try RedisEndpoint(server.url), settings: settings)
         let result: Result<Void, any Error>
         do {
             result = .success(try await body(PresetStore(redis, topics: Topics()), redis, server))
@@ -92,7 +95,7 @@ import Testing
     @Test func removesTheJobsOfATenantFromAllPresets() async throws {
         try await withStore { _, redis, _ async throws in
             let index = PresetIndex(redis, topics: Topics())
-            let until = Timestamp.now.seconds + 60
+            let until = Timestamp.now.seconds + 6000
             for preset in ["card", "page"] {
                 for number in 0..<1500 {
                     let tenant = number.isMultiple(of: 3) ? "shop" : "shop-2"
@@ -114,21 +117,21 @@ import Testing
             var options = PresetIndexOptions()
             (options.mostEntries, options.longestEntry) = (3, 30)
             let index = PresetIndex(redis, topics: Topics(), options)
-            let now = Double(Timestamp.now.milliseconds) / 1000
+            let later = Timestamp.now.seconds + 6000
             for number in 0..<5 {
                 try await index.add(
-                    Array(#"{"source":"\#(number)"}"#.utf8), to: "card", until: now + 60 - Double(number))
+                    Array(#"{"source":"\#(number)"}"#.utf8), to: "card", until: later - Double(number))
             }
             // Those that expire first are removed.
             #expect(try await Self.all(index, pages: 10) == (0..<3).reversed().map { #"{"source":"\#($0)"}"# })
-            try await index.add(Array(#"{"source":"initials:far too long"}"#.utf8), to: "card", until: now + 90)
+            try await index.add(Array(#"{"source":"initials:far too long"}"#.utf8), to: "card", until: later + 30)
             #expect(try await Self.all(index, pages: 10).count == 3)
             // Expired jobs are removed, and are not listed before.
             _ = try await redis.send(
                 "ZADD", .string("halcyon:preset:{\(Topics().prefix)/card}"), 1000, #"{"source":"old"}"#)
             #expect(try await Self.all(index, pages: 10).count == 3)
             options.mostEntries = 0
-            try await PresetIndex(redis, topics: Topics(), options).add([0x7b, 0x7d], to: "card", until: now + 99)
+            try await PresetIndex(redis, topics: Topics(), options).add([0x7b, 0x7d], to: "card", until: later + 39)
             #expect(try await Self.all(index, pages: 10).count == 3)
         }
     }

@@ -128,6 +128,7 @@ import Testing
                 try await gate.acquire()
                 return [.completed("broken here", .failed("broken"))]
             }
+            try await fixture.waitForSubscriptions(2)
             let first = Task { try await value(singleFlight[0], work) }
             try await until("the work executes") { work.executions.withLock { $0 } == 1 }
             let other = Task { try await value(singleFlight[1], work) }

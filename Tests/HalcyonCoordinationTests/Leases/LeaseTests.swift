@@ -48,14 +48,10 @@ import Testing
     @Test func waiterIsNotifiedOfTheOutcome() async throws {
         try await LeaseFixture.with(.server) { fixture in
             // With this recheck interval, only a notification can end the wait in time.
-            var options = LeaseOptions()
-            options.duration = .seconds(600)
+            var options = LeaseFixture.patient
             options.recheck = .seconds(600)
             let (first, second) = (try fixture.process(options), try fixture.process(options))
-            try await until("both processes are subscribed") {
-                let channels = try await fixture.redis.send(["PUBSUB", "CHANNELS", "halcyon:process:*"])
-                return channels.array?.count == 2
-            }
+            try await fixture.waitForSubscriptions(2)
             let (one, other) = (attempt(first, fixture), attempt(second, fixture))
             let lease = try await acquire(one, fixture).acquiredLease()
             _ = try await acquire(other, fixture)
@@ -120,7 +116,7 @@ import Testing
 
     @Test func purgePreventsReacquisitionAndFencesOutResults() async throws {
         try await LeaseFixture.with(.server) { fixture in
-            var options = LeaseOptions()
+            var options = LeaseFixture.patient
             options.duration = .milliseconds(900)
             let one = attempt(try fixture.process(options), fixture)
             let lease = try await acquire(one, fixture).acquiredLease()
@@ -189,10 +185,7 @@ import Testing
     @Test func urgentWaiterRaisesThePriority() async throws {
         try await LeaseFixture.with(.server) { fixture in
             let (first, second) = (try fixture.process(), try fixture.process())
-            try await until("both processes are subscribed") {
-                let channels = try await fixture.redis.send(["PUBSUB", "CHANNELS", "halcyon:process:*"])
-                return channels.array?.count == 2
-            }
+            try await fixture.waitForSubscriptions(2)
             let urgency = WorkPriority(level: 2)
             let one = first.attempt([fixture.name], .result, urgency)
             let other = attempt(second, fixture, level: 0)
@@ -209,18 +202,21 @@ import Testing
         let port = server.port
         let fixture = try await LeaseFixture("redis://127.0.0.1:\(port)", server)
         var options = LeaseOptions()
-        // Also the time in which a busy machine must acquire the first lease.
-        options.fallbackTimeout = .seconds(5)
+        options.fallbackTimeout = .milliseconds(100)
         let leases = try fixture.process(options)
         let one = attempt(leases, fixture)
-        let lease = try await acquire(one, fixture).acquiredLease()
-        await one.finish(lease, .givenUp)
+        try await until("the lease is acquired") {
+            await one.finish(try await acquire(one, fixture).acquiredLease(), .givenUp)
+            return !leases.isWithout
+        }
         await server.stop()
         #expect(try await acquire(one, fixture) == .unavailable)
         #expect(leases.isWithout)
         let again = try await RedisServer.start(port: port)
-        try await until("leases are available again") { !leases.isWithout }
-        _ = try await acquire(one, fixture).acquiredLease()
+        try await until("leases are available again") {
+            _ = try await acquire(one, fixture).acquiredLease()
+            return !leases.isWithout
+        }
         await one.end()
         await fixture.close()
         await again.stop()

@@ -74,7 +74,10 @@ import Testing
                 let recorder = try await ChannelRecorder(subscriber, "halcyon:events")
                 try await fixture.withNotifier({ ($0.consumer.window, $0.redis.timeout) = (16, nil) }) {
                     try await fixture.publish(fixture.record("before"))
-                    try await until("the first event is received") { recorder.messages.count == 1 }
+                    // Counted when the notifier has the reply of Redis.
+                    try await until("the first event is published") {
+                        recorder.messages.count == 1 && fixture.count("notifications", "published") == 1
+                    }
                     fixture.redis.process.send(SIGSTOP)
                     for number in 0..<40 { try await fixture.publish(fixture.record("\(number)")) }
                     // Longer than the command timeout.
@@ -118,9 +121,13 @@ import Testing
             try await withSubscriber(fixture) { subscriber in
                 let recorder = try await ChannelRecorder(subscriber, "halcyon:events")
                 for number in 0..<3 {
-                    try await fixture.withNotifier {
+                    // It must have time to commit the offset, or the next notifier repeats the event.
+                    try await fixture.withNotifier(grace: .seconds(60)) {
                         try await fixture.publish(fixture.record("\(number)"))
-                        try await until("the event is received") { recorder.messages.count > number }
+                        try await until("the event is published") {
+                            recorder.messages.count > number
+                                && fixture.count("notifications", "published") == number + 1
+                        }
                     }
                 }
                 #expect(recorder.messages == (0..<3).map { NotificationFixture.event("\($0)") })

@@ -15,7 +15,7 @@ struct ConnectedAddressTests {
         _ urls: [String], allow: String = "", deny: String = ""
     ) async throws -> [String: [(outcome: String, connected: [String])]] {
         let folder = TemporaryFolder("addresses")
-        folder.write("nameserver 127.0.0.1\noptions timeout:5 attempts:1\n".utf8, to: "resolv.conf")
+        folder.write("nameserver 127.0.0.1\noptions timeout:30 attempts:1\n".utf8, to: "resolv.conf")
         folder.write((urls.joined(separator: "\n") + "\n").utf8, to: "urls")
         folder.write(
             """

@@ -148,6 +148,7 @@ import Testing
             var (options, limits) = (SourceCacheOptions(), OriginLimits())
             options.folder = folder.path
             limits.concurrency = 1
+            limits.lease = .seconds(600)
             let metrics = Metrics()
             let cache = try SourceCache(loader, nil, options: options, limits: limits, log: .silent, metrics: metrics)
             let slow = Task { try await cache.fetch(SourceRequest(try Source(origin.url("/slow")))) }

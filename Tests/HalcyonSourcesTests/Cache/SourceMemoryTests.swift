@@ -46,6 +46,7 @@ import Testing
         try await withLoader({ $0.policy = AddressPolicy(allow: ["127.0.0.0/8"]) }) { loader in
             var limits = OriginLimits()
             limits.concurrency = 1
+            limits.lease = .seconds(600)
             let permits = PrioritySemaphore(4, reserve: 1)
             let metrics = Metrics()
             let cache = try SourceCache(loader, nil, permits: permits, limits: limits, log: .silent, metrics: metrics)

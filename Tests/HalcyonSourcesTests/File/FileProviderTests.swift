@@ -125,7 +125,13 @@ import Testing
                 var files = FileRoot(root)
                 files.usesKernel = usesKernel
                 var counts = (good: 0, refused: 0, bad: 0)
-                for _ in 0..<200_000 {
+                var attempts = 0
+                // A busy machine may stop the swapping thread while many files are read.
+                let deadline = ContinuousClock.now + .seconds(120)
+                while attempts < 200_000
+                    || ((counts.good == 0 || counts.refused == 0) && ContinuousClock.now < deadline)
+                {
+                    attempts += 1
                     guard let file = try? OpenFile("sub/f", in: files), let bytes = try? file.bytes(upTo: 100) else {
                         counts.refused += 1
                         continue

@@ -17,7 +17,7 @@ import Testing
     ) async throws {
         var limits = OriginLimits()
         // Longer than any machine stalls.
-        limits.lease = .seconds(600)
+        (limits.lease, limits.window) = (.seconds(600), .seconds(600))
         change(&limits)
         guard kind != .local else {
             let store = LocalOriginLimiterStore(limits)

@@ -52,6 +52,7 @@ import Testing
     @Test func usesHalfTheLimitDuringRedisOutage() async throws {
         var limits = OriginLimits()
         limits.concurrency = 6
+        limits.lease = .seconds(600)
         #expect(try await maximumInFlight(30, through: [OriginRateLimiter(nil, limits)], expecting: 6) == 6)
         let client = RedisClient(RedisEndpoint(loopbackPort: LoopbackPort.reserve()))
         #expect(try await maximumInFlight(30, through: [OriginRateLimiter(client, limits)], expecting: 3) == 3)
@@ -61,6 +62,7 @@ import Testing
     @Test func cancelledWaiterDoesNotAffectOthers() async throws {
         var limits = OriginLimits()
         limits.concurrency = 1
+        limits.lease = .seconds(600)
         let rateLimiter = OriginRateLimiter(nil, limits)
         let first = try await rateLimiter.acquire(origin, "u")
         let waiting = (0..<3).map { _ in Task { [origin] in try await rateLimiter.acquire(origin, "u") } }
@@ -93,6 +95,7 @@ import Testing
     @Test func theEndOfALoadStartsTheNextOne() async throws {
         var limits = OriginLimits()
         limits.concurrency = 3
+        limits.lease = .seconds(600)
         let limiter = OriginRateLimiter(shared: RarelyPolledStore(store: LocalOriginLimiterStore(limits)), limits)
         #expect(try await maximumInFlight(30, through: [limiter], expecting: 3) == 3)
     }

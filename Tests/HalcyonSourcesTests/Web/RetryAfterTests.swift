@@ -10,7 +10,7 @@ import Testing
 @Suite(.limitedParallelism) struct RetryAfterTests {
     private func failure(_ status: String, _ headers: [String]) async throws -> JobError {
         let origin = RawOrigin { _ in RawOrigin.answer(status, headers) }
-        var options = SourceOptions()
+        var options = SourceOptions.patient
         options.policy = AddressPolicy(allow: ["127.0.0.1"])
         let pool = ThreadPool(name: "unused", threads: 1)
         let loader = SourceLoader(options, drawingOn: pool)

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func producesEachProductOnceWithoutFaults() async throws {
-        let log = try await run(products: 40, LeaseOptions()) { _ in }
+        let log = try await run(products: 40, LeaseFixture.patient) { _ in }
         #expect(log.executions == Array(repeating: 1, count: 40))
         #expect(log.completedJobs == 40 * Self.processes)
     }
