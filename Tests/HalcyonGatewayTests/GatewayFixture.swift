@@ -66,6 +66,7 @@ final class GatewayFixture: Sendable {
         var options = WorkerOptions(topics: topics, kafka: kafka, redis: endpoint)
         options.sources.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         (options.sources.timeout, options.sources.stallTimeout) = (.seconds(600), .seconds(600))
+        options.sources.connectTimeout = .seconds(600)
         options.retries = .once
         change(&options)
         let worker = try await Worker.start(options, log: .silent, metrics: metrics)
@@ -85,7 +86,8 @@ final class GatewayFixture: Sendable {
         options.limits = .patient
         // Tests of waits and timeouts set their own. Each is shorter than the timeout of a request.
         (options.render.wait, options.jobs.longestWait) = (.seconds(500), .seconds(500))
-        options.jobs.sendTime = .seconds(300)
+        (options.jobs.sendTime, options.dead.time) = (.seconds(300), .seconds(300))
+        (options.events.memory, options.events.slowClientTimeout) = (.seconds(600), .seconds(600))
         change(&options)
         let gateway = try await Gateway.start(
             options, on: [("127.0.0.1", 0)], log: .silent, metrics: Metrics(), tracer: tracer)
@@ -117,7 +119,7 @@ struct GatewayClient: Sendable {
         var request = HTTPRequest(method, "http://127.0.0.1:\(port)\(path)")
         request.headers = headers
         // Tests do not depend on the duration of requests.
-        (request.timeout, request.stall) = (.seconds(600), nil)
+        (request.timeout, request.connectTimeout, request.stall) = (.seconds(600), .seconds(600), nil)
         if method == .post, headers["Content-Type"] == nil { request.headers["Content-Type"] = "application/json" }
         request.body = Array(body.utf8)
         return try await httpClient.execute(request)

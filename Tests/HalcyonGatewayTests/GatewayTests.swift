@@ -10,7 +10,10 @@ import Testing
 @Suite(.limitedParallelism) struct GatewayTests {
     /// Options with addresses where no server listens. The gateway waits for Kafka and Redis.
     private static var options: GatewayOptions {
-        GatewayOptions(kafka: KafkaProperties(brokers: "127.0.0.1:1"), redis: RedisEndpoint(loopbackPort: 1))
+        var options = GatewayOptions(
+            kafka: KafkaProperties(brokers: "127.0.0.1:1"), redis: RedisEndpoint(loopbackPort: 1))
+        options.limits = .patient
+        return options
     }
 
     @Test func listensPubliclyOnlyWithKeysOrOpenAccess() async throws {

@@ -121,7 +121,10 @@ import Testing
             // Nothing is stored for the source of the job.
             #expect(try await Self.job(cluster, origin.url("/none")).code == "not_found")
             #expect(try await cluster.storedKeys().filter { !$0.hasSuffix(":source") } == [own.key])
-            #expect(metrics.value(of: #"halcyon_fallbacks_total{code="not_found"}"#) == 1)
+            // Jobs are counted after their events.
+            try await until("the fallback is counted") {
+                metrics.value(of: #"halcyon_fallbacks_total{code="not_found"}"#) == 1
+            }
         }
     }
 

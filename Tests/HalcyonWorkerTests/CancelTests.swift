@@ -1,5 +1,7 @@
 import Foundation
 import HalcyonModel
+import Redis
+import Telemetry
 import TestSupport
 import Testing
 
@@ -21,6 +23,14 @@ import Testing
         for _ in 0..<2 { try await cluster.submit(marker) }
         try await until("the marker jobs have ended") { cluster.events.terminal.count { $0.jobID == "marker" } == 2 }
         for id in ids { #expect(cluster.events.terminal.count { $0.jobID == id } == 1) }
+    }
+
+    /// Waits until this many workers are notified of newer generations. Earlier notifications are lost.
+    static func waitForSubscriptions(_ count: Int, _ cluster: WorkerFixture) async throws {
+        try await until("\(count) workers are subscribed") {
+            let reply = try await cluster.client.send("PUBSUB", "NUMSUB", "halcyon:slots")
+            return reply.array?.last?.integer == count
+        }
     }
 
     @Test func jobCancelledBeforeDeliveryNeverStarts() async throws {
@@ -50,6 +60,7 @@ import Testing
         let (origin, other) = (Self.stallingOrigin(), RawOrigin { _ in RawOrigin.answer("404 Not Found") })
         try await WorkerFixture.with { cluster in
             try await cluster.withWorker {
+                try await Self.waitForSubscriptions(1, cluster)
                 try await cluster.submit(Self.job("failed", other, #","widht":1"#))
                 try await cluster.submit(Self.job("cancelled", origin, #","widht":1"#))
                 try await cluster.submit(Self.job("superseded", origin, #","widht":1,"slot":"s","generation":1"#))
@@ -105,16 +116,19 @@ import Testing
     @Test func cancellingWaitersKeepsTheSharedFetchRunning() async throws {
         let photograph = try SampleImages.bytes()
         let gate = Latch()
+        defer { gate.open() }
         let origin = RawOrigin { _ in
             gate.wait()
             return RawOrigin.Step.response(photograph, ["Cache-Control: max-age=600"])
         }
+        let metrics = (0..<2).map { _ in Metrics() }
         try await WorkerFixture.with { cluster in
-            try await cluster.withWorkers(2) { _ in
+            try await cluster.withWorkers(2, metrics: metrics) { _ in
                 // Sixteen jobs are on both partitions, and so on both workers.
                 let ids = (0..<16).map { "\($0)" }
                 for id in ids { try await cluster.submit(Self.job(id, origin)) }
                 try await until("the transfer has started") { origin.requests.count == 1 }
+                try await CoalescingTests.waitUntilJobsShare("result", jobs: 16, metrics)
                 for id in ids.dropFirst(8) { try await cluster.publish(.cancel(.job(id))) }
                 for id in ids.dropFirst(8) {
                     #expect(try await cluster.events.terminal(of: id).kind == "cancelled")
@@ -136,6 +150,7 @@ import Testing
         let origin = Self.stallingOrigin()
         try await WorkerFixture.with { cluster in
             try await cluster.withWorkers(2) { _ in
+                try await Self.waitForSubscriptions(2, cluster)
                 let slots = 0..<400
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for slot in slots {
@@ -162,6 +177,7 @@ import Testing
         let origin = Self.stallingOrigin()
         try await WorkerFixture.with { cluster in
             try await cluster.withWorkers(2) { _ in
+                try await Self.waitForSubscriptions(2, cluster)
                 func slot(_ generation: Int, _ more: String = "") -> String {
                     #","slot":"cell","generation":\#(generation)\#(more)"#
                 }

@@ -20,6 +20,15 @@ import Testing
             ControlPublisher(cluster.producer, topics: cluster.topics))
     }
 
+    /// Waits until the worker handles the next control message. It handles one after the other, so all effects of the
+    /// previous ones are there.
+    private static func waitForNextMessage(_ cluster: WorkerFixture, _ metrics: Metrics) async throws {
+        let name = #"halcyon_control_messages_total{kind="cancel"}"#
+        let before = metrics.value(of: name)
+        try await cluster.publish(.cancel(.job("nobody")))
+        try await until("the next message is handled") { metrics.value(of: name) > before }
+    }
+
     // MARK: Cancel
 
     /// Each job is cancelled by the target only if it has the attribute and the tenant.
@@ -119,6 +128,7 @@ import Testing
                 try await until("the job is in flight") { origin.requests.count == 1 }
                 #expect(try await service.pause(.lane(.low)).isNew)
                 try await until("the worker knows it") { metrics.value(of: #"halcyon_lane_paused{lane="low"}"#) == 1 }
+                try await Self.waitForNextMessage(cluster, metrics)
                 for number in 0..<20 { try await cluster.submit(Self.drawn("low\(number)"), .low) }
                 try await cluster.submit(Self.drawn("late", #","deadline":0.2"#), .low)
                 try await until("the jobs are held") { metrics.value(of: "halcyon_paused_records") == 21 }
@@ -190,6 +200,7 @@ import Testing
             try await cluster.withWorker(metrics: metrics, RetryTopicTests.useRetryTopics) {
                 _ = try await Self.service(cluster).pause(.lane(.low))
                 try await until("the worker knows it") { metrics.value(of: #"halcyon_lane_paused{lane="low"}"#) == 1 }
+                try await Self.waitForNextMessage(cluster, metrics)
                 let record = ConsumedRecord(
                     topic: cluster.topics.jobs(.low), partition: 0, offset: 9_000_000,
                     timestamp: Timestamp.now.milliseconds, value: Array(Self.drawn("low").utf8))
@@ -283,7 +294,10 @@ import Testing
                 try await cluster.publish(.cancel(.tenant("t")))
                 try await cluster.publish(.cancel(.tenant("u")))
                 try await until("all jobs have ended") { cluster.events.terminal.count == 13 }
-                #expect(try await lister.list(within: .milliseconds(500)).total == 0)
+                // Jobs are in flight until shortly after their events.
+                try await until("no jobs are listed") {
+                    try await lister.list(within: .milliseconds(500)).total == 0
+                }
                 try await until("the heartbeats count the finished jobs and tell the memory") {
                     let workers = try await WorkerRegistry(cluster.client).entries().compactMap { WorkerInfo(json: $0) }
                     let running = workers.filter { $0.id != "gone" }

@@ -37,7 +37,8 @@ final class EventLog: Sendable {
 
     /// Reads the topic from its beginning.
     init(_ topics: Topics, _ properties: [String: String]) async throws {
-        let reader = try await TopicReader.open(topics.events, from: .beginning, properties: properties)
+        let reader = try await TopicReader.open(
+            topics.events, from: .beginning, properties: properties, within: .seconds(120))
         let entries = entries
         self.reader = reader
         task = Task {

@@ -33,7 +33,7 @@ import Testing
                 #expect("\(event.json)".components(separatedBy: "overdrawn").count == 2)
             }
         }
-        let line = try #require(sink.records.first { $0.message == "job failed" })
+        let line = try await sink.first("job failed")
         #expect(line.fields["reason"] == .string("lend: the account is overdrawn"))
         #expect(line.fields["cause_type"] == .string("Refused.overdrawn"))
         #expect(line.fields["cause"] == .string("the account is overdrawn"))
@@ -69,7 +69,7 @@ import Testing
                 #expect(try await cluster.events.terminal(of: "a").code == "forbidden")
             }
         }
-        let line = try #require(sink.records.first { $0.message == "job failed" })
+        let line = try await sink.first("job failed")
         #expect(line.fields["cause_type"] == nil && line.fields["cause"] == nil)
     }
 }

@@ -34,7 +34,7 @@ import Testing
                 #expect(source["width"] as? Int == 640 && source["height"] as? Int == 427)
 
                 let ttl = try await cluster.client.send("PTTL", .string(ready.key)).integer ?? 0
-                #expect((580_000...600_000).contains(ttl))
+                #expect((300_000...600_000).contains(ttl))
                 let body = try #require(try await cluster.client.send("HGET", .string(ready.key), "body").bytes)
                 #expect(body.count == ready.variant["bytes"] as? Int)
                 #expect(body.starts(with: [0xff, 0xd8, 0xff]))

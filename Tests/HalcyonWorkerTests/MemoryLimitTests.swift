@@ -29,8 +29,10 @@ import Testing
                     )
                 }
                 for number in 0..<40 { #expect(try await cluster.events.terminal(of: "\(number)").kind == "ready") }
-                #expect(metrics.value(of: "halcyon_render_memory_bytes") == 0)
-                #expect(metrics.value(of: "halcyon_render_memory_waiting") == 0)
+                try await until("no memory is used") {
+                    metrics.value(of: "halcyon_render_memory_bytes") == 0
+                        && metrics.value(of: "halcyon_render_memory_waiting") == 0
+                }
             }
         }
         try await origin.stop()

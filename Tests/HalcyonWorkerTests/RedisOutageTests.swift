@@ -34,8 +34,13 @@ import Testing
             }
             try await cluster.submit(#"{"id":"after","source":"\#(origin.url("/0"))","width":32,"height":32}"#)
             #expect(try await cluster.events.terminal(of: "after").data["expiresAt"] != nil)
-            #expect(sink.count("Redis is unavailable; waiting for it to return") == 1)
-            #expect(sink.count("connected to Redis") == 2)
+            // A busy machine may lose the connection more than once. Each loss and each recovery is logged.
+            let lines = ["connected to Redis", "Redis is unavailable; waiting for it to return"]
+            let logged = try await firstValue("the recovery is logged") { () async throws -> [String]? in
+                let logged = sink.records.map(\.message).filter { lines.contains($0) }
+                return logged.count >= 3 && logged.last == lines[0] ? logged : nil
+            }
+            #expect(zip(logged, logged.dropFirst()).allSatisfy { $0 != $1 }, "\(logged)")
             #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
             await again.stop()
         }
@@ -73,10 +78,13 @@ import Testing
                 if event.variant["data"] != nil { carried += 1 } else { #expect(isStored != 0) }
             }
             #expect(stored > 100 && carried > 10)
-            #expect(sink.count("a primary of the Redis cluster is unavailable; the others continue to serve") == 1)
+            let loss = "a primary of the Redis cluster is unavailable; the others continue to serve"
+            try await until("the loss is logged") { sink.count(loss) >= 1 }
 
             try await redisCluster.revive(1)
-            try await until("the worker has reconnected") { sink.count("connected to Redis") == 2 }
+            try await until("the worker has reconnected") {
+                sink.records.last { [loss, "connected to Redis"].contains($0.message) }?.message != loss
+            }
             try await cluster.submit(#"{"id":"after","source":"\#(origin.url("/after"))","width":64,"height":64}"#)
             #expect(try await cluster.events.terminal(of: "after").data["expiresAt"] != nil)
             #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
@@ -126,7 +134,7 @@ import Testing
                 #expect(!"\(event.json)".contains("OOM"))
             }
         }
-        let line = try #require(sink.records.first { $0.message == "job failed" })
+        let line = try await sink.first("job failed")
         #expect(line.fields["code"] == .string("internal"))
         #expect(line.fields["cause_type"] == .string(#"RedisError.server("OOM")"#))
         guard case .string(let cause) = line.fields["cause"] else { return #expect(Bool(false), "there is no cause") }

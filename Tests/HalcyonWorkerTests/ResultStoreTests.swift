@@ -52,6 +52,7 @@ import Testing
             request.path == "/none" ? RawOrigin.answer("404 Not Found") : RawOrigin.Step.response(photograph, headers)
         }
         var store = ResultStoreOptions(.folder("\(folder.path)/store"))
+        (store.readTimeout, store.writeTimeout) = (.seconds(600), .seconds(600))
         change(&store)
         try await WorkerFixture.with { [store] cluster in
             try await cluster.withWorker(metrics: metrics, { $0.resultStore = store }) {
@@ -223,7 +224,7 @@ import Testing
         try await WorkerFixture.with(topics: Topics(retryDelays: [.milliseconds(200)])) { cluster in
             var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
             store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
-            store.readTimeout = .seconds(1)
+            store.readTimeout = .seconds(60)
             let options: (inout WorkerOptions) -> Void = { [store] in
                 ($0.retries.attempts, $0.retries.inProcess) = (1, 0.01)
                 $0.resultStore = store
@@ -261,6 +262,7 @@ import Testing
         try await WorkerFixture.with { cluster in
             var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
             store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
+            store.readTimeout = .seconds(600)
             let options: (inout WorkerOptions) -> Void = { [store] in
                 RetryTests.useShortBackoff(&$0)
                 $0.resultStore = store
@@ -296,6 +298,7 @@ import Testing
         try await WorkerFixture.with { cluster in
             var store = ResultStoreOptions(.s3(bucket: "results", prefix: ""))
             store.s3.endpoint = try WebURL("http://127.0.0.1:\(bucket.port)")
+            (store.readTimeout, store.writeTimeout) = (.seconds(600), .seconds(600))
             // The first result fills the queue, so that the second waits before it is written.
             store.queueBytes = 1024
             let options: (inout WorkerOptions) -> Void = { [store] in

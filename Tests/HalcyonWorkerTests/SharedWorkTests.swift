@@ -45,14 +45,18 @@ struct SharedWorkTests {
         }
 
         /// Starts worker processes and waits until each has partitions of the normal lane.
-        func startWorkers(_ count: Int) async throws -> [ChildProcess] {
+        /// - Parameter session: Their session timeout. The default survives pauses of a busy machine.
+        func startWorkers(_ count: Int, session: Duration = .seconds(60)) async throws -> [ChildProcess] {
             var workers: [ChildProcess] = []
             let assigned = Lock<Set<Int>>([])
             for number in 0..<count {
                 workers.append(
                     try await WorkerProcess.start(
                         brokers: kafka.bootstrapServers, redisPort: redis.port, prefix: topics.prefix,
-                        ["HALCYON_LOG_LEVEL": "info"],
+                        [
+                            "HALCYON_LOG_LEVEL": "info",
+                            "HALCYON_KAFKA_PROPERTY_session.timeout.ms": "\(Int(session / .milliseconds(1)))",
+                        ],
                         errors: .lines { line in
                             if line.contains("partitions assigned") && line.contains("jobs[") {
                                 assigned.withLock { _ = $0.insert(number) }
@@ -85,7 +89,7 @@ struct SharedWorkTests {
             let admin = try Admin(properties: ["bootstrap.servers": kafka.bootstrapServers])
             let offsets = try await admin.committed(
                 by: WorkerProcess.group(prefix: topics.prefix),
-                in: (0..<8).map { TopicPartition(topics.jobs(.normal), $0) })
+                in: (0..<8).map { TopicPartition(topics.jobs(.normal), $0) }, within: .seconds(120))
             await admin.close()
             return Dictionary(
                 uniqueKeysWithValues: offsets.map { partition, offset in
@@ -121,7 +125,7 @@ struct SharedWorkTests {
     @Test func losesNoJobWhenAWorkerIsKilled() async throws {
         try await SharedWorkFixture.with { fixture in
             // Duplicates come only from the kill, and not from workers that join.
-            let workers = try await fixture.startWorkers(3)
+            let workers = try await fixture.startWorkers(3, session: .seconds(6))
             try await fixture.submit(0..<Self.jobs / 2)
             try await until("a quarter of the jobs has ended") {
                 fixture.events.terminal.count >= Self.jobs / 4

@@ -8,7 +8,8 @@ import Testing
     /// Returns the `halcyon-webhook` headers of the first `count` events, by kind and job.
     private func webhooks(_ cluster: WorkerFixture, _ count: Int) async throws -> [String: String] {
         let reader = try await TopicReader.open(
-            cluster.topics.events, from: .beginning, properties: cluster.broker.consumerProperties)
+            cluster.topics.events, from: .beginning, properties: cluster.broker.consumerProperties,
+            within: .seconds(120))
         var found: [String: String] = [:]
         var left = count
         for try await record in reader {

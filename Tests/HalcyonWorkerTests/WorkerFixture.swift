@@ -1,5 +1,4 @@
 import Foundation
-import HalcyonCluster
 import HalcyonModel
 import HalcyonSources
 import HalcyonWorker
@@ -7,6 +6,8 @@ import Kafka
 import Redis
 import Telemetry
 import TestSupport
+
+@testable import HalcyonCluster
 
 /// A small cluster for one test: a broker, a redis-server or a cluster of them, and workers in this process.
 final class WorkerFixture: Sendable {
@@ -47,7 +48,7 @@ final class WorkerFixture: Sendable {
         deployment = try await RedisDeployment.start(kind, redisArguments)
         endpoint = try RedisEndpoint(deployment.url)
         producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
-        client = RedisClient(endpoint)
+        client = RedisClient(endpoint, settings: .patient)
         events = try await EventLog(topics, broker.consumerProperties)
     }
 
@@ -70,6 +71,9 @@ final class WorkerFixture: Sendable {
         options.sources.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         // Origins hang on purpose. Tests of time limits set their own.
         (options.sources.timeout, options.sources.stallTimeout) = (.seconds(600), .seconds(600))
+        // Pauses of a busy machine must not cost leases, nor the last commit of a partition.
+        options.sources.connectTimeout = .seconds(600)
+        (options.leases.duration, options.consumer.commitTimeout) = (.seconds(60), .seconds(60))
         options.concurrency = 2
         // The number of progress events depends on time. Tests of them set an interval.
         options.progressInterval = .zero
@@ -164,7 +168,7 @@ final class WorkerFixture: Sendable {
     /// Waits until there are this many dead letters and returns them.
     func deadLetters(atLeast count: Int) async throws -> [ConsumedRecord] {
         let reader = try await TopicReader.open(
-            topics.dead, from: .beginning, properties: broker.consumerProperties)
+            topics.dead, from: .beginning, properties: broker.consumerProperties, within: .seconds(120))
         var found: [ConsumedRecord] = []
         for try await record in reader {
             found.append(record)
@@ -177,7 +181,8 @@ final class WorkerFixture: Sendable {
     /// Returns the number of records in the topic of dead letters.
     func deadLetterCount() async throws -> Int64 {
         let reader = try await TopicReader.open(
-            topics.dead, from: .end, properties: ["bootstrap.servers": broker.bootstrapServers])
+            topics.dead, from: .end, properties: ["bootstrap.servers": broker.bootstrapServers],
+            within: .seconds(120))
         let count = reader.endOffsets.values.reduce(0, +)
         await reader.close()
         return count
@@ -190,4 +195,13 @@ final class WorkerFixture: Sendable {
         await broker.stop()
         await deployment.stop()
     }
+}
+
+extension RedisSettings {
+    /// Settings for busy machines, which connect late. Commands do not wait long for a server that was stopped.
+    static let patient: RedisSettings = {
+        var settings = RedisSettings()
+        (settings.commandTimeout, settings.connectTimeout) = (.seconds(60), .seconds(120))
+        return settings
+    }()
 }

@@ -43,9 +43,10 @@ struct EventFixture: Sendable {
 
     var kafka: KafkaProperties { KafkaProperties(brokers: brokers, properties: MockCluster.fetchProperties) }
 
-    /// Starts a feed.
+    /// Starts a feed. By default it keeps the events and the streams of a test, however slow the machine is.
     func start(_ change: (inout EventOptions) -> Void = { _ in }, metrics: Metrics? = nil) -> EventFeed {
         var options = EventOptions()
+        (options.memory, options.slowClientTimeout) = (.seconds(3600), .seconds(600))
         change(&options)
         return EventFeed.start(
             options, topics: topics, properties: kafka.reader, log: .silent, metrics: metrics ?? self.metrics)

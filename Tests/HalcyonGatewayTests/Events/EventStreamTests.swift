@@ -24,10 +24,15 @@ import Testing
                     let own = Set(expected)
                     #expect(data.filter(own.contains) == expected)
                 }
-                #expect(fixture.metrics.value(of: "halcyon_gateway_events_sent_total") == 300)
+                try await until("all events are counted") {
+                    fixture.metrics.value(of: "halcyon_gateway_events_sent_total") == 300
+                }
                 #expect(fixture.metrics.value(of: "halcyon_gateway_event_streams") == 1)
             }
-            #expect(fixture.metrics.value(of: "halcyon_gateway_event_streams") == 0)
+            // The server waits only for a limited time for the ends of streams.
+            try await until("the stream has ended") {
+                fixture.metrics.value(of: "halcyon_gateway_event_streams") == 0
+            }
         }
     }
 

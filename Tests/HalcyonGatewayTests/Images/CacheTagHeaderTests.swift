@@ -99,8 +99,9 @@ import Testing
 
     @Test func restoredImagesHaveDigestsOfTheirTags() async throws {
         let folder = TemporaryFolder("results")
-        let store = try ResultStore.open(
-            ResultStoreOptions(.folder("\(folder.path)/store")), log: .silent, metrics: Metrics())
+        var options = ResultStoreOptions(.folder("\(folder.path)/store"))
+        options.readTimeout = .seconds(600)
+        let store = try ResultStore.open(options, log: .silent, metrics: Metrics())
         store.start()
         let now = Timestamp.now.milliseconds
         let result = StoredResult(
@@ -119,7 +120,7 @@ import Testing
                 #expect(tags.isDisjoint(with: CacheTag.all(of: Purge(.tag(tag)), hasStore: true)))
             }
         }
-        await store.close(within: .seconds(5))
+        await store.close(within: .seconds(60))
         await folder.remove()
     }
 

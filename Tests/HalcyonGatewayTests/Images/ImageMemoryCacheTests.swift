@@ -18,7 +18,7 @@ import Testing
 
     /// Runs `body` with a stored image of this size.
     private func withStored(
-        bytes: Int, for lifetime: Double = 10, _ body: (ResultCache.Stored) async throws -> Void
+        bytes: Int, for lifetime: Double = 600, _ body: (ResultCache.Stored) async throws -> Void
     ) async throws {
         let redis = try await RedisServer.start()
         let client = RedisClient(try RedisEndpoint(redis.url))
@@ -84,7 +84,7 @@ import Testing
 
     @Test func imagesExpireWithTheirResult() async throws {
         try await withStored(bytes: 100) { stored in
-            let imageCache = ImageMemoryCache(Self.options(time: .seconds(60)))
+            let imageCache = ImageMemoryCache(Self.options(time: .seconds(3600)))
             imageCache.insert(stored, as: "a", at: Self.start)
             #expect(imageCache.image("a", at: Self.start + .milliseconds(stored.remainingMilliseconds - 1)) != nil)
             #expect(imageCache.image("a", at: Self.start + .milliseconds(stored.remainingMilliseconds)) == nil)

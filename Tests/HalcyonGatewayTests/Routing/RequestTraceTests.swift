@@ -16,6 +16,8 @@ import Testing
         let collector = TraceCollector()
         var options = TraceOptions(endpoint: collector.endpoint)
         options.ratio = ratio
+        // A span whose export is repeated arrives twice.
+        options.timeout = .seconds(60)
         try await GatewayFixture.with { fixture in
             let tracing = Tracing(options, log: .silent, metrics: Metrics())
             let result: Result<Void, any Error>

@@ -18,7 +18,7 @@ import Testing
             let monitor = LeaseMonitor(cluster.client)
             let processes = WorkerProcesses(
                 brokers: cluster.broker.bootstrapServers, cluster.redis, cluster.client,
-                environment: MockCluster.fetchEnvironment)
+                environment: MockCluster.fetchEnvironment.merging(["HALCYON_LEASES_DURATION": "60s"]) { $1 })
             let result: Result<Void, any Error>
             do {
                 for shift in [0, 3600, -3600] { try await processes.add(clock.environment(ahead: shift)) }

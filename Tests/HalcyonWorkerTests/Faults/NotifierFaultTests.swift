@@ -31,7 +31,8 @@ import Testing
             Topics(prefix: SharedApacheKafka.uniquePrefix()), ["bootstrap.servers": kafka.bootstrapServers]
         )
         let admin = try Admin(properties: properties)
-        _ = try await admin.create(topics.all.map { NewTopic($0, partitions: 2, replication: 1) })
+        let new = topics.all.map { NewTopic($0, partitions: 2, replication: 1) }
+        _ = try await admin.create(new, within: .seconds(120))
         await admin.close()
         let settings = [
             "HALCYON_LOG_LEVEL": "error", "HALCYON_DELIVERY": "exactly-once",

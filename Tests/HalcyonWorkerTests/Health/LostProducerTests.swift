@@ -25,7 +25,7 @@ import Testing
             mock.failRequests(0, with: [KafkaError.Code(rawValue: 45)])
             gate.open()
             try await until("the worker reports a fatal error") { reason.withLock { $0 }?.isFatal == true }
-            #expect(await worker.shutdown(gracePeriod: .seconds(5)) == 0)
+            #expect(await worker.shutdown(gracePeriod: .seconds(600)) == 0)
             try await cluster.withWorker {
                 let event = try await cluster.events.terminal(of: "a")
                 #expect(event.kind == "ready")

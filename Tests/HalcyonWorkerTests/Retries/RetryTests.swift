@@ -102,7 +102,10 @@ import Testing
                     letter.history?.count == 3
                         && letter.history?.attempts.map(\.code) == [.httpError, .httpError, .httpError])
                 #expect(letter.provenance.map { "\($0.coordinates)-ended" } == failed.json["id"] as? String)
-                #expect(metrics.value(of: #"halcyon_dead_letters_total{code="http_error"}"#) == 1)
+                // Jobs are counted after their events.
+                try await until("the dead letter is counted") {
+                    metrics.value(of: #"halcyon_dead_letters_total{code="http_error"}"#) == 1
+                }
                 try await CancelTests.expectOneTerminalEvent(cluster, of: "a")
             }
         }
@@ -215,6 +218,7 @@ import Testing
         let (origin, metrics) = (try FlakyOrigin(failing: 1, headers: Self.longRetryAfter), Metrics())
         try await WorkerFixture.with { cluster in
             try await cluster.withWorker(metrics: metrics, Self.allowLongWaits) {
+                try await CancelTests.waitForSubscriptions(1, cluster)
                 try await cluster.submit(origin.job("old", #","slot":"cell","generation":1"#))
                 try await until("the retry waits") { Self.retries(metrics) == 1 }
                 try await cluster.submit(

@@ -25,16 +25,20 @@ struct TracingFixture {
             options.ratio = ratio
             options.headers["Authorization"] = "Bearer secret"
             options.limits.interval = .milliseconds(50)
+            // A slow collector loses no spans.
+            (options.timeout, options.limits.retryTimeout) = (.seconds(600), .seconds(600))
             let tracing = Tracing(options, log: .silent, metrics: metrics[0])
             do {
                 let fixture = TracingFixture(cluster: cluster, collector: collector, workerMetrics: metrics)
                 if workers == 1 {
                     try await cluster.withWorker(metrics: metrics[0], tracer: tracing.tracer, change) {
                         try await body(fixture)
+                        try await fixture.waitForSpans()
                     }
                 } else {
                     try await cluster.withWorkers(workers, metrics: metrics, tracer: tracing.tracer, change) { _ in
                         try await body(fixture)
+                        try await fixture.waitForSpans()
                     }
                 }
             } catch {
@@ -46,5 +50,12 @@ struct TracingFixture {
         let spans = Spans(all: try await collector.spans())
         try await collector.stop()
         return spans
+    }
+
+    /// Waits until the spans of all jobs have ended, which they do after the terminal events.
+    private func waitForSpans() async throws {
+        try await until("no job is in flight") {
+            workerMetrics.allSatisfy { $0.value(of: "halcyon_jobs_in_flight") == 0 }
+        }
     }
 }
