@@ -18,7 +18,8 @@ import HalcyonSources
         NameServer().start()
         var options = SourceOptions()
         options.policy = AddressPolicy(allow: list("ALLOW"), deny: list("DENY"))
-        options.connectTimeout = .seconds(20)
+        // A busy machine must not end a load. The name server has up to half a minute (resolv.conf).
+        (options.connectTimeout, options.timeout, options.stallTimeout) = (.seconds(120), .seconds(600), .seconds(600))
         let pool = ThreadPool(name: "unused", threads: 1)
         while let line = readLine() {
             // A loader for each URL: neither connections nor names are reused.

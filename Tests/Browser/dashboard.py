@@ -22,6 +22,7 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+sys.dont_write_bytecode = True
 sys.path.append(str(Path(__file__).resolve().parents[1] / "Support"))
 from ports import reserve_port  # noqa: E402
 
@@ -114,15 +115,20 @@ def get(gateway: str, path: str) -> dict:
         return json.load(answer)
 
 
-def await_state(gateway: str, id: str, state: str):
-    """Waits until the history of the gateway has a state of a job."""
+def wait(what: str, condition):
+    """Waits until a condition is true. Errors of the gateway count as false."""
     end = time.monotonic() + TIMEOUT / 1000
     while time.monotonic() < end:
         with contextlib.suppress(urllib.error.HTTPError):
-            if get(gateway, f"/v1/history/jobs/{id}")["states"][-1]["state"] == state:
+            if condition():
                 return
         time.sleep(0.05)
-    raise TimeoutError(f"{id} is not {state}")
+    raise TimeoutError(what)
+
+
+def await_state(gateway: str, id: str, state: str):
+    """Waits until the history of the gateway has a state of a job."""
+    wait(f"{id} is {state}", lambda: get(gateway, f"/v1/history/jobs/{id}")["states"][-1]["state"] == state)
 
 
 @contextlib.contextmanager
@@ -235,8 +241,8 @@ def figures_come_from_the_gateway(dashboard: Dashboard, gateway: str):
     matches()
     expect(page.locator("#heard")).to_have_text("0")
     expect(page.locator(".gallery img").first).to_be_visible()
-    offered = page.locator("#range option").all_text_contents()
     expect(page.locator("#range option")).to_have_count(3)
+    offered = page.locator("#range option").all_text_contents()
     assert offered[0] == "5 min", offered
     page.locator("#range").select_option(label="1 h")
     expect(page.locator("#figures-title")).to_have_text("Last hour")
@@ -767,7 +773,8 @@ def settles_dead_letters_in_bulk(dashboard: Dashboard, gateway: str):
     page.locator("#dead-replay").click()
     dashboard.confirm("Replay 4 dead letters?")
     expect(status).to_have_text("4 dead letters replayed.")
-    # They fail again.
+    # They fail again. The list may still show the former ones.
+    wait("the jobs have failed again", lambda: [letter.get("replays") for letter in get(gateway, "/v1/dead")["letters"]] == [1] * 4)
     expect(letters).to_have_count(4)
     page.locator("#dead-discard-all").click()
     dashboard.confirm("Discard all dead letters?")

@@ -57,7 +57,7 @@ class Dev(unittest.TestCase):
         gateway = next(line.split()[1] for line in self.text("dev").splitlines() if line.startswith("  Gateway"))
 
         def workers():
-            with urllib.request.urlopen(f"{gateway}/v1/cluster", timeout=10) as answer:
+            with urllib.request.urlopen(f"{gateway}/v1/cluster", timeout=TIMEOUT) as answer:
                 return {worker["id"] for worker in json.load(answer).get("workers", [])}
 
         wait("one worker", lambda: len(workers()) == 1)

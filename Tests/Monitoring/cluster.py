@@ -20,6 +20,8 @@ from ports import reserve_port  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 HALCYON = os.environ["HALCYON_EXECUTABLE"]
+# Seconds to wait for a response, however slow the machine is.
+TIMEOUT = 120
 
 
 class Cluster:
@@ -54,7 +56,9 @@ class Cluster:
             [HALCYON, "topics", "create", "--partitions", "2"], check=True, capture_output=True, env={**os.environ, **{k: str(v) for k, v in settings.items()}})
         self.processes.start(
             "worker", HALCYON, "worker", **settings, HALCYON_DELIVERY="exactly-once", HALCYON_SOURCES_ALLOW="127.0.0.1",
-            HALCYON_SOURCES_DISK_CACHE=self.folder, HALCYON_HTTP_LISTEN=f"127.0.0.1:{self.ports['halcyon-worker']}",
+            # A busy machine must not add dead letters of timeouts.
+            HALCYON_SOURCES_TIMEOUT="5m", HALCYON_SOURCES_STALL_TIMEOUT="5m", HALCYON_SOURCES_CONNECT_TIMEOUT="5m",
+            HALCYON_IMAGES_RENDER_TIMEOUT="5m", HALCYON_SOURCES_DISK_CACHE=self.folder, HALCYON_HTTP_LISTEN=f"127.0.0.1:{self.ports['halcyon-worker']}",
             HALCYON_SOURCES_ARCHIVE_MINIMUM_PIXELS=8_000_000, HALCYON_IMAGES_DETECTOR="/bin/false",
             HALCYON_WORKER_INSTANCE="monitored", HALCYON_WEBHOOKS_ALLOW="127.0.0.1",
             HALCYON_WEBHOOKS_SECRET="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
@@ -76,7 +80,8 @@ class Cluster:
             f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}", "controller.listener.names=CONTROLLER",
             f"log.dirs={self.folder}/kafka", "offsets.topic.replication.factor=1", "offsets.topic.num.partitions=2",
             "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
-            "transaction.state.log.num.partitions=2", "group.initial.rebalance.delay.ms=0", ""]))
+            "transaction.state.log.num.partitions=2", "group.initial.rebalance.delay.ms=0",
+            "broker.session.timeout.ms=600000", ""]))
         variables = {"LOG_DIR": str(self.folder / "kafka-log"), "KAFKA_HEAP_OPTS": "-Xmx256m -Xms256m"}
         subprocess.run(
             [home / "bin/kafka-storage.sh", "format", "-t", "AAAAAAAAQACAAAAAAAAAAA", "-c", properties], check=True,
@@ -157,14 +162,14 @@ class Cluster:
     # MARK: Queries
 
     def metrics(self, job):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[job]}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[job]}/metrics", timeout=TIMEOUT) as answer:
             return answer.read().decode()
 
     def ask(self, path, **parameters):
         """Returns the response of Prometheus. Raises AssertionError with its message for an invalid query."""
         url = f"http://127.0.0.1:{self.prometheus}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from None

@@ -143,11 +143,14 @@ class Outages(unittest.TestCase):
 
     def until(self, wanted, *queries):
         """Waits until all series of each query have this value."""
-        def values():
-            return [{float(series["value"][1]) for series in cluster.query(query)} for query in queries]
+        expected, found = [{wanted}] * len(queries), []
 
-        wait(lambda: values() == [{wanted}] * len(queries))
-        self.assertEqual(values(), [{wanted}] * len(queries), queries)
+        def is_reached():
+            found[:] = [{float(series["value"][1]) for series in cluster.query(query)} for query in queries]
+            return found == expected
+
+        wait(is_reached)
+        self.assertEqual(found, expected, queries)
 
     def test_metrics_report_stopped_servers(self):
         self.until(1, "halcyon_redis_up", "halcyon_kafka_up", "halcyon_gateway_consuming", "halcyon_coalescing")

@@ -53,6 +53,7 @@ import Testing
 
     @Test func cancelsABatch() async throws {
         try await cluster.run("batch", "cancel", "called-off").expect(0)
+        try await cluster.controlMessagesAreHandled()
         // Jobs that are submitted after the cancellation are cancelled too.
         let run = try await cluster.run(
             "batch", "create", "-", "--id", "called-off", "--width", "8", "--wait", input: "initials:A\ninitials:B")
@@ -69,7 +70,12 @@ import Testing
                 "batch", "create", "-", "--id", "twice", "--width", "8", input: "initials:A\ninitials:B"
             ).expect(0)
         }
-        let run = try await cluster.run("batch", "status", "twice", "--wait").expect(0)
+        // It waits ten seconds for the worker to read the first message of the batch.
+        let run = try await firstValue("the batch is known") { () async throws -> Run? in
+            let run = try await cluster.run("batch", "status", "twice", "--wait")
+            return run.exit == .code(3) ? nil : run
+        }
+        run.expect(0)
         #expect(run.output == "twice: completed, 2 of 2 jobs ended, 2 ready, 0 failed\n")
     }
 

@@ -12,7 +12,7 @@ import Testing
         try await Executable.run(arguments, environment: cluster.environment)
     }
 
-    /// Submits jobs whose origin is unavailable.
+    /// Submits jobs whose origin is unavailable, and waits for their dead letters.
     private func submitFailingJobs(_ ids: String..., path: String, _ options: [String] = []) async throws {
         let port = LoopbackPort.reserve()
         let jobs = ids.map { #"{"id":"\#($0)","source":"http://127.0.0.1:\#(port)/\#(path)/\#($0).jpg","width":8}"# }
@@ -20,6 +20,15 @@ import Testing
             ["submit", "--from-file", "-", "--wait"] + options, input: jobs.joined(separator: "\n"),
             environment: cluster.environment)
         run.expect(1)
+        try await waitForDeadLetters(ids)
+    }
+
+    /// Dead letters are published at the same time as the events for which a command waits.
+    private func waitForDeadLetters(_ ids: [String]) async throws {
+        let filters = ids.flatMap { ["--filter", "job=\($0)"] }
+        try await until("the dead letters are listed") {
+            try await self.run(["dead", "list"] + filters).lines.count >= ids.count
+        }
     }
 
     @Test func listsDeadLettersByFilters() async throws {
@@ -58,6 +67,7 @@ import Testing
         try await Executable.run(
             ["submit", "--from-file", "-", "--wait"], input: job, environment: cluster.environment
         ).expect(1)
+        try await waitForDeadLetters(["preset-1"])
         let list = try await run(["dead", "list", "--json", "--filter", "tenant=letters"]).expect(0).json()
         #expect(list.count == 1 && list[0].at("job") == "preset-1" && list[0].at("tenant") == "letters")
     }

@@ -18,7 +18,9 @@ import Testing
         }
         process.send(SIGINT)
         #expect(await process.exit() == .code(0))
-        #expect(folder.read("errors").isEmpty)
+        let errors = Executable.text(folder.read("errors")).split(separator: "\n")
+        // On a busy machine, the first event may be late.
+        #expect(errors.allSatisfy { $0.contains("no events for these jobs within") }, "\(errors)")
         let lines = try Executable.text(folder.read("output")).split(separator: "\n").map {
             try JSON.parse(Array($0.utf8), maximumSize: 1 << 20)
         }

@@ -99,7 +99,9 @@ import Testing
         #expect(run.lines[1].hasPrefix("ok      \(cluster.url("coffee.jpg"))  80x53  jpeg  "))
         #expect(run.lines[2].hasPrefix("failed  \(cluster.url("README.md"))  unsupported_format"))
         #expect(!run.output.contains("\u{1b}"), "color and progress appear only on a terminal")
-        #expect(run.errors.isEmpty)
+        // On a busy machine, the first event may be late.
+        let errors = run.errors.split(separator: "\n")
+        #expect(errors.allSatisfy { $0.contains("no events for these jobs within") }, "\(errors)")
     }
 
     @Test func submitWritesImagesDeliveredInline() async throws {
@@ -162,15 +164,12 @@ import Testing
     }
 
     @Test func eventsEndsOnASignalOrAClosedPipe() async throws {
-        let folder = TemporaryFolder("events")
-        let events = try await Executable.start(["events"], environment: cluster.environment, in: folder)
-        try await until("an event is seen") {
-            try await cluster.run("submit", cluster.url("coffee.jpg"), "--width", "20", "--wait")
-            return !folder.read("output").isEmpty
-        }
-        events.send(SIGINT)
-        #expect(await events.exit() == .code(0))
-        await folder.remove()
+        try await Executable.runInterrupted(["events"], environment: cluster.environment) { folder in
+            try await until("an event is seen") {
+                try await cluster.run("submit", cluster.url("coffee.jpg"), "--width", "20", "--wait")
+                return !folder.read("output").isEmpty
+            }
+        }.expect(0)
         let piped = try await ChildProcess.start(
             "/bin/sh",
             ["-c", "\"$0\" events --since beginning | head -1 | grep -q specversion", HalcyonExecutable.path],
@@ -212,21 +211,23 @@ import Testing
         let outputs = Self.timeouts.map { "pending \(origin.url("/a.jpg"))  not finished within \($0).0 s\n" }
         #expect(outputs.contains(late.output), "\(late.output)\(late.errors)")
 
-        let folder = TemporaryFolder("interrupted")
-        let submit = try await Executable.start(
-            ["submit", origin.url("/b.jpg"), "--wait"], environment: cluster.environment, in: folder)
-        try await until("the job has begun") { origin.requests.contains { $0.path == "/b.jpg" } }
-        submit.send(SIGINT)
-        #expect(await submit.exit() == .code(130))
-        #expect(Executable.text(folder.read("errors")).contains("interrupted"))
+        let run = try await Executable.runInterrupted(
+            ["submit", origin.url("/b.jpg"), "--wait"], environment: cluster.environment
+        ) { _ in
+            try await until("the job has begun") { origin.requests.contains { $0.path == "/b.jpg" } }
+        }.expect(130)
+        #expect(run.errors.contains("interrupted"))
         // The job has not failed.
-        #expect(Executable.text(folder.read("output")) == "pending \(origin.url("/b.jpg"))  no longer waited for\n")
-        await folder.remove()
+        #expect(run.output == "pending \(origin.url("/b.jpg"))  no longer waited for\n")
         try await origin.stop()
     }
 
     @Test func doctorReportsAHealthyCluster() async throws {
-        let run = try await cluster.run("doctor", "--json").expect(0)
+        // The doctor waits five seconds for Kafka.
+        let run = try await firstValue("the cluster is healthy") { () async throws -> Run? in
+            let run = try await cluster.run("doctor", "--json")
+            return run.exit == .code(0) ? run : nil
+        }
         let report = try #require(try run.json().first)
         #expect(report.at("healthy") == "true")
         var subjects: [String: String] = [:]
@@ -244,9 +245,9 @@ import Testing
         #expect(subjects["writing"]?.hasPrefix("jpeg, png, webp, avif, gif, tiff") == true)
         #expect(subjects["reading"]?.hasPrefix("jpeg, png, webp, gif, tiff, heif (avif") == true)
         #expect(subjects["fonts"] != nil)
-        #expect(
-            try await cluster.run("doctor").expect(0).output.contains(
-                "ok       Kafka      1 broker at \(cluster.kafka)"))
+        try await until("the doctor has reached the broker") {
+            try await cluster.run("doctor").output.contains("ok       Kafka      1 broker at \(cluster.kafka)")
+        }
     }
 
     @Test func topicsReportsExistingAndMissingTopics() async throws {

@@ -9,14 +9,14 @@ import Testing
         let (port, unused) = (LoopbackPort.reserve(), LoopbackPort.reserve())
         // The environment variables of the container, which both processes have.
         let listening = ["HALCYON_HTTP_LISTEN": "0.0.0.0:\(port)", "HALCYON_GATEWAY_LISTEN": "127.0.0.1:\(unused)"]
-        let unreachable = try await Executable.run(["health"], environment: listening).expect(1)
+        let health = ["health", "--timeout", "60s"]
+        let unreachable = try await Executable.run(health, environment: listening).expect(1)
         #expect(
             unreachable.errors.contains(
                 "nothing listens at http://127.0.0.1:\(port)/healthz or http://127.0.0.1:\(unused)/"))
         let worker = try await WorkerProcess.start(
             brokers: "127.0.0.1:\(unused)", redisPort: unused, listening, errors: .discarded)
         try await until("the worker listens") { LoopbackPort.answers(port) }
-        let health = ["health", "--timeout", "60s"]
         #expect(try await Executable.run(health, environment: listening).expect(0).output == "ok\n")
         // Kafka is unavailable, so the worker is healthy but not ready.
         let ready = try await Executable.run(health + ["--ready"], environment: listening).expect(1)

@@ -12,8 +12,9 @@ import Testing
 @Suite(.limitedParallelism) struct ResultStoreTests {
     @Test func getReadsEvictedResults() async throws {
         let (folder, server) = (TemporaryFolder("results"), try await RedisServer.start())
-        let store = try ResultStore.open(
-            ResultStoreOptions(.folder("\(folder.path)/store")), log: .silent, metrics: Metrics())
+        var options = ResultStoreOptions(.folder("\(folder.path)/store"))
+        options.readTimeout = .seconds(600)
+        let store = try ResultStore.open(options, log: .silent, metrics: Metrics())
         let body = Array("picture".utf8)
         let key = "halcyon:{\(String(repeating: "0a", count: 16))}:\(String(repeating: "1b", count: 16))"
         let now = Timestamp.now.milliseconds
@@ -25,10 +26,12 @@ import Testing
                     source: SourceMetadata(status: 200, etag: nil, bytes: 9, format: .jpeg, width: 40, height: 30)),
                 expiresAt: now + 600_000, storedAt: now, rule: "0", fence: now * 1000, since: now * 1000),
             tags: [])
-        await store.close(within: .seconds(5))
+        await store.close(within: .seconds(60))
         let arguments = ["get", key, "-o", "\(folder.path)/a.png", "--redis", server.url]
         _ = try await Executable.run(arguments).expect(3)
-        let setting = ["--set", "results.store=file://\(folder.path)/store"]
+        let setting = [
+            "--set", "results.store=file://\(folder.path)/store", "--set", "results.store.readTimeout=60s",
+        ]
         _ = try await Executable.run(arguments + setting).expect(0)
         #expect(folder.read("a.png") == body)
         await server.stop()

@@ -171,11 +171,11 @@ func TestRetryAfterIsHonored(t *testing.T) {
 }
 
 func TestConnectionsThatFallSilentAreLost(t *testing.T) {
-	client := gateway(t, Config{ReadTimeout: 50 * time.Millisecond, RetryTimeout: -1},
-		func(w http.ResponseWriter, r *http.Request) {
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		})
+	silence := func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}
+	client := gateway(t, Config{ReadTimeout: 50 * time.Millisecond, RetryTimeout: -1}, silence)
 	_, err := client.Batch(context.Background(), "a")
 	var connection *ConnectionError
 	if !errors.As(err, &connection) || !strings.Contains(err.Error(), "nothing was received") {
@@ -183,7 +183,8 @@ func TestConnectionsThatFallSilentAreLost(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := client.Batch(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+	patient := gateway(t, Config{RetryTimeout: -1}, silence)
+	if _, err := patient.Batch(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }
@@ -394,7 +395,7 @@ func TestSubmitAndWaitCancelsTheJobWithTheContext(t *testing.T) {
 			if path != "/v1/jobs/a" {
 				t.Error(during, path)
 			}
-		default:
+		case <-time.After(time.Minute):
 			t.Error(during, "the job was not cancelled")
 		}
 	}

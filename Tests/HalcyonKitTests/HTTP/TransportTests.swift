@@ -144,7 +144,7 @@ import Testing
         #expect(transport.requests.count == 1 && transport.requests[0].kind == .eventStream)
     }
 
-    @Test(.timeLimit(.minutes(1))) func loadsTheImagesOfAJobConcurrently() async throws {
+    @Test(.timeLimit(.minutes(10))) func loadsTheImagesOfAJobConcurrently() async throws {
         // No image arrives before all four have been requested.
         let gate = AsyncEvent()
         let requested = Lock<Set<String>>([])
@@ -161,7 +161,7 @@ import Testing
         #expect(images.map(\.data) == (0..<4).map { Data("\($0)".utf8) }, "in the order of the variants")
     }
 
-    @Test(.timeLimit(.minutes(1))) func loaderLoadsImagesConcurrently() async throws {
+    @Test(.timeLimit(.minutes(10))) func loaderLoadsImagesConcurrently() async throws {
         let (gate, requested, completed) = (AsyncEvent(), Lock(0), Lock(0))
         let transport = FakeTransport { _ in
             if requested.withLock({

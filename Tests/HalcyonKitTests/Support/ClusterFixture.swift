@@ -23,9 +23,9 @@ struct ClusterFixture: Sendable {
     /// The URL of its gateway, which requires no key.
     let gateway: URL
 
-    /// A short session timeout. Gateways track the ends of jobs as a consumer group. When one crashes, the others get
-    /// its partitions after this time.
-    private static let sessionTimeout = ["--set", "kafka.properties.session.timeout.ms=6000"]
+    /// A short session timeout, though longer than a busy machine stalls. Gateways track the ends of jobs as a consumer
+    /// group. When one crashes, the others get its partitions after this time.
+    private static let sessionTimeout = ["--set", "kafka.properties.session.timeout.ms=12000"]
     /// A longer wait of fetches. By default the embedded broker gets a hundred fetch requests a second, even when idle.
     private static let fetchWait = ["--set", "kafka.properties.fetch.wait.max.ms=50"]
 

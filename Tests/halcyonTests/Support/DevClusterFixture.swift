@@ -60,6 +60,15 @@ struct DevClusterFixture: Sendable {
         try await Executable.run(arguments, input: input, environment: environment)
     }
 
+    /// Waits until the worker has handled all control messages that have been sent. It reads them in order and replies
+    /// to a later one.
+    func controlMessagesAreHandled() async throws {
+        try await until("the worker has replied") {
+            let jobs = try await run("jobs", "--timeout", "60s")
+            return jobs.exit == .code(0) && jobs.output.hasSuffix(" on 1 worker\n")
+        }
+    }
+
     /// The variables for other commands, with a timeout of Redis for busy machines.
     var environment: [String: String] {
         ["HALCYON_KAFKA_BROKERS": kafka, "HALCYON_REDIS_URL": "redis://127.0.0.1:\(redisPort)?timeout=60s"]

@@ -38,6 +38,20 @@ enum Executable {
         return run
     }
 
+    /// Starts the program, interrupts it after `body`, and waits for its exit.
+    static func runInterrupted(
+        _ arguments: [String], environment: [String: String] = [:], after body: (TemporaryFolder) async throws -> Void
+    ) async throws -> Run {
+        let folder = TemporaryFolder("interrupted")
+        let process = try await start(arguments, environment: environment, in: folder)
+        try await body(folder)
+        process.send(SIGINT)
+        let exit = await process.exit()
+        let run = Run(exit: exit, bytes: folder.read("output"), errors: text(folder.read("errors")))
+        await folder.remove()
+        return run
+    }
+
     static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 }
 

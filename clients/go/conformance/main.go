@@ -71,7 +71,7 @@ func main() {
 
 // attempt runs a check, and returns the reason for its failure.
 func attempt(check func(ctx context.Context)) (detail string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -264,18 +264,28 @@ func cancelWait(ctx context.Context) {
 	start := time.Now()
 	_, err := client.Wait(cancelled, id)
 	isError(err, context.Canceled)
-	expect(time.Since(start) < 2*time.Second, "cancelled after %v", time.Since(start))
+	expect(time.Since(start) < 20*time.Second, "cancelled after %v", time.Since(start))
 	expect(!must(client.JobState(ctx, id, 0)).State.Ended(), "the wait has ended the job")
 	check(client.CancelJob(ctx, id))
 
 	job := hanging()
 	job.ID = name("cancelWait")
+	// A job that is cancelled before its submission has begun would not exist.
+	events := must(client.Subscribe(ctx, halcyon.EventFilter{
+		Types: []halcyon.EventType{halcyon.EventStarted}, Jobs: []string{job.ID},
+	}, ""))
+	defer events.Close()
 	cancelled, cancel = context.WithCancel(ctx)
-	time.AfterFunc(300*time.Millisecond, cancel)
-	start = time.Now()
+	started := make(chan time.Time, 1)
+	go func() {
+		events.Next()
+		started <- time.Now()
+		cancel()
+	}()
 	_, err = client.SubmitAndWait(cancelled, job)
 	isError(err, context.Canceled)
-	expect(time.Since(start) < 2*time.Second, "cancelled after %v", time.Since(start))
+	took := time.Since(<-started)
+	expect(took < 20*time.Second, "cancelled after %v", took)
 	_, err = client.Wait(ctx, job.ID)
 	isError(err, halcyon.ErrJobCancelled)
 }
@@ -288,7 +298,7 @@ func cancelJob(ctx context.Context) {
 	id = must(client.SubmitAndWait(ctx, photograph("coffee.jpg", 40))).Job.ID
 	// The gateway answers waiting clients before it stores the end of the job.
 	err = client.CancelJob(ctx, id)
-	for deadline := time.Now().Add(5 * time.Second); err == nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); err == nil && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 		err = client.CancelJob(ctx, id)
 	}
@@ -314,7 +324,7 @@ func subscribe(ctx context.Context) {
 		equal(ready.Type, halcyon.EventReady)
 		equal(ready.Job.ID, id)
 		equal(ready.Ready.Variants[0].Width, 50)
-		expect(time.Since(ready.Time) < time.Minute, "%v", ready.Time)
+		expect(time.Since(ready.Time) < 10*time.Minute, "%v", ready.Time)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	ending := must(client.Subscribe(cancelled, halcyon.EventFilter{Jobs: []string{"none"}}, ""))

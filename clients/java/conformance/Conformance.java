@@ -139,7 +139,7 @@ final class Conformance {
         System.exit(passes ? 0 : 1);
     }
 
-    /** Runs a check for at most a minute, and returns the reason for its failure. */
+    /** Runs a check for at most five minutes, and returns the reason for its failure. */
     private static String attempt(Check check) {
         AtomicReference<Throwable> failure = new AtomicReference<>();
         Thread thread = new Thread(() -> {
@@ -151,7 +151,7 @@ final class Conformance {
         });
         thread.start();
         try {
-            thread.join(60_000);
+            thread.join(300_000);
             if (thread.isAlive()) {
                 thread.interrupt();
                 thread.join(5_000);
@@ -346,7 +346,7 @@ final class Conformance {
         thread.start();
         thread.join(300);
         thread.interrupt();
-        thread.join(2000);
+        thread.join(20_000);
         expect(outcome.get() instanceof InterruptedException, outcome.get());
         expectThrows(JobCancelledException.class, () -> HALCYON.waitFor(interrupted.id()));
     }
@@ -357,7 +357,7 @@ final class Conformance {
         expectThrows(JobCancelledException.class, () -> HALCYON.waitFor(id));
         String ended = HALCYON.submitAndWait(photograph("coffee.jpg", 40)).job().id();
         // The gateway answers waiting clients before it stores the end of the job.
-        Instant deadline = Instant.now().plusSeconds(5);
+        Instant deadline = Instant.now().plusSeconds(60);
         while (true) {
             try {
                 HALCYON.cancelJob(ended);
@@ -379,7 +379,7 @@ final class Conformance {
                 Event started = next(events), ready = next(events);
                 expect(started.data() instanceof Event.Started && started.job().id().equals(id), started);
                 expect(ready.data() instanceof Event.Ready content && ready.job().id().equals(id) && content.variants().get(0).width() == 50, ready);
-                expect(Duration.between(ready.time(), Instant.now()).abs().toMinutes() < 1, ready.time());
+                expect(Duration.between(ready.time(), Instant.now()).abs().toMinutes() < 10, ready.time());
             }
         }
         EventStream ending = HALCYON.events(EventFilter.ALL.jobs("none"));
