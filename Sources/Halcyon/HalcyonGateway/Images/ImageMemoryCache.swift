@@ -97,7 +97,10 @@ final class CachedImage: Sendable {
 
     /// Returns the remaining lifetime of the result.
     func remainingMilliseconds(at now: ContinuousClock.Instant) -> Int64 {
-        stored.remainingMilliseconds - Int64((read.duration(to: now) / .milliseconds(1)).rounded(.up))
+        // Rounded up. The quotient of two durations would not be exact.
+        let (seconds, attoseconds) = read.duration(to: now).components
+        return stored.remainingMilliseconds - seconds * 1000
+            - (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
     }
 
     /// Returns the shared response with this cache lifetime. A new one is created when the lifetime changes, which is
