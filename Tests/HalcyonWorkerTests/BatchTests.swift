@@ -186,6 +186,9 @@ import Testing
             let new = try #require(try await store.batch("new"))
             let old = try #require(try await store.batch("old"))
             #expect(new.owner == "shop" && old.owner == nil)
+            // The log has forgotten the batch, and another key has written a message while Redis was down.
+            try await store.open(Batch(id: "new", owner: "other", created: 30))
+            #expect(try await store.batch("new")?.owner == "shop")
         }
     }
 

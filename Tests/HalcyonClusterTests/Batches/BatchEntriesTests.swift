@@ -42,6 +42,14 @@ import Testing
         #expect(owner(after: .close(total: 1)) == nil)
     }
 
+    @Test func anotherKeyChangesNeitherTenantNorWebhook() throws {
+        let entries = entries(
+            (10, BatchMessage("b", .open(created: 10, owner: "first"))),
+            (20, BatchMessage("b", .open(created: 20, tenant: "t", owner: "later", webhook: .name("w")))))
+        let batch = try #require(entries.entry(of: "b", now: 30)?.batch)
+        #expect(batch.tenant == nil && batch.webhook == nil)
+    }
+
     @Test func forgetsABatchAfterTheRetention() {
         let entries = entries((10, BatchMessage("b", .open(created: 10))), (20, BatchMessage("b", .cancel)))
         #expect(entries.entry(of: "b", now: 1020)?.batch.cancelled == 20)

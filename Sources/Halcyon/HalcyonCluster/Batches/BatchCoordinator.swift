@@ -88,7 +88,8 @@ struct BatchCoordinator: Sendable {
         guard let entry = batches.entry(of: message.batch) else { return delivery.acknowledge() }
         if entry.batch.completed != nil {
             known.withLock { _ = $0.completed.remove(message.batch) }
-            // The message may have been written before the completion, whose record in Redis may be lost.
+            // The message may have been written before the completion. Redis may have lost the batch.
+            try await store.open(entry.batch)
             try await store.complete(entry.batch)
             return delivery.acknowledge()
         }

@@ -112,9 +112,10 @@ struct BatchEntries: Sendable {
         switch message.body {
         case .open(let created, let tenant, let owner, let webhook):
             entry.batch.created = min(entry.batch.created, created)
-            entry.batch.tenant = entry.batch.tenant ?? tenant
-            // A later message may be that of a key that has not begun the batch.
             if entry.first == record.offset { entry.batch.owner = owner }
+            // A later message may be that of a key that has not begun the batch.
+            guard owner == nil || owner == entry.batch.owner else { break }
+            entry.batch.tenant = entry.batch.tenant ?? tenant
             entry.batch.webhook = entry.batch.webhook ?? webhook
         case .list(let listing):
             // A message that was written twice, because its writer crashed, leads to one page.

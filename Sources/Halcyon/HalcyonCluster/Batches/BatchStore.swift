@@ -375,7 +375,7 @@ enum BatchScripts {
         return {isNew and 1 or 0, isKnown and redis.call('HGETALL', batch) or {}}
         """)
 
-    /// Marks a batch as opened. KEYS: the hash. ARGV: created, tenant and owner (empty for none), the token of a
+    /// Marks a batch as opened, once. KEYS: the hash. ARGV: created, tenant and owner (empty for none), the token of a
     /// recount (empty for none), the TTL in milliseconds. After a recount it has an effect only if the hash still has
     /// the token: Redis has not lost the counts meanwhile. A key that has announced the batch after its creation does
     /// not own it.
@@ -384,13 +384,13 @@ enum BatchScripts {
     static let open = RedisScript(
         """
         local batch = KEYS[1]
-        local token = redis.call('HGET', batch, 'recount')
+        local token, announced = redis.call('HGET', batch, 'recount'), redis.call('HGET', batch, 'announced')
         if ARGV[4] ~= '' and token ~= ARGV[4] then return token and 2 or 0 end
+        if ARGV[4] == '' and redis.call('HEXISTS', batch, 'opened') == 1 then return 1 end
         redis.call('HSET', batch, 'opened', 1, 'created', ARGV[1])
         redis.call('HDEL', batch, 'recount')
         if ARGV[2] ~= '' then redis.call('HSET', batch, 'tenant', ARGV[2]) end
-        local announced = tonumber(redis.call('HGET', batch, 'announced') or 0)
-        if announced > tonumber(ARGV[1]) then redis.call('HDEL', batch, 'owner') end
+        if tonumber(announced or 0) > tonumber(ARGV[1]) then redis.call('HDEL', batch, 'owner') end
         if ARGV[3] ~= '' then redis.call('HSET', batch, 'owner', ARGV[3]) end
         if redis.call('PTTL', batch) < 0 then redis.call('PEXPIRE', batch, ARGV[5]) end
         return 1

@@ -18,6 +18,8 @@ struct JobSubmitter: Sendable {
     let batches: BatchStore
     /// The timeout of a request, and the time limit for publishing to Kafka.
     let times: (request: Duration, send: Duration)
+    /// The keys with batches that they may have begun while Redis was down. The message is published once.
+    private let begun = Lock(LRUCache<String, Bool>(capacity: 10_000))
 
     /// The minimum time between the expiry of a job's send and the timeout of its request. librdkafka checks for
     /// expired messages only once a second.
@@ -91,13 +93,15 @@ struct JobSubmitter: Sendable {
         let new = Batch(id: id, owner: name, created: Timestamp.now.milliseconds)
         // If Redis is down, the batch may be new. The first message about it names its owner.
         let found = try? await batches.announce(new)
-        if found?.isNew ?? true {
+        let pair = "\(name)\n\(id)"
+        if found?.isNew ?? begun.withLock({ $0.peek(pair) == nil }) {
             let writer = BatchWriter(id, producer, topics: topics, reader: reader)
             do throws(KafkaError) {
                 try await writer.open(created: new.created, owner: name)
             } catch {
                 throw Self.problem(error)
             }
+            if found == nil { begun.withLock { _ = $0.insert(true, for: pair, cost: 1) } }
         }
         guard let found, !caller.mayAdminister else { return }
         guard let batch = found.batch else { throw Problem.unknownOwner }
