@@ -188,8 +188,10 @@ import Testing
             try DiskSourceStore(under: folder.path, capacity: 1 << 20, purgeRetention: .zero)
         }
         try await store.purge("k", at: 10, keepsNewer: true)
-        let isStored = try await store.store(Self.body(10), as: "k", for: 60, StoreOptions(fence: 0))
-        #expect(isStored)
+        for (fence, isStorable) in [(9, false), (0, true)] {
+            let isStored = try await store.store(Self.body(10), as: "k", for: 60, StoreOptions(fence: fence))
+            #expect(isStored == isStorable)
+        }
         await blocking { store.close() }
         await folder.remove()
     }

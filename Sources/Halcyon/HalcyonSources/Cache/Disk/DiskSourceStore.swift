@@ -71,8 +71,7 @@ final class DiskSourceStore: SourceStore {
     func store(_ entry: SourceEntry, as key: String, for seconds: Double, _ terms: StoreOptions) async throws -> Bool {
         let name = Self.name(of: key)
         return try await thread(of: name).run { [self] in
-            // As in Redis, data without a fencing token is older than any purge that is remembered.
-            guard terms.oldestFence >= lastPurge(of: name) else { return false }
+            guard !isPurged(name, before: terms.oldestFence) else { return false }
             let file = DiskFile(
                 key: key, keptAt: Timestamp.now.seconds, lifetime: seconds, fence: terms.oldestFence, entry: entry
             ).bytes
@@ -114,11 +113,11 @@ final class DiskSourceStore: SourceStore {
         }
     }
 
-    /// The time of the latest purge of a file in microseconds since 1970; 0 if none is remembered.
-    private func lastPurge(of name: String) -> Int {
-        guard let purge = purges.withLock({ $0.peek(name) }), purge.receivedAt.duration(to: .now) < purgeRetention
-        else { return 0 }
-        return purge.time
+    /// True if a file was purged after the request for its data. As in Redis, data without a fencing token is older
+    /// than any purge that is remembered.
+    private func isPurged(_ name: String, before fence: Int) -> Bool {
+        guard let purge = purges.withLock({ $0.peek(name) }), fence < purge.time else { return false }
+        return fence > 0 || purge.receivedAt.duration(to: .now) < purgeRetention
     }
 
     /// Writes a file. If the disk is full, evicts some entries and tries once more.
