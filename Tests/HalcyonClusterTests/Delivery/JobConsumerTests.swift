@@ -279,4 +279,37 @@ import Testing
         #expect(await consumer.shutdown(gracePeriod: .zero) == 0)
         committer.response.signal()
     }
+
+    /// A committer that notes whether one commit begins before another has ended.
+    private struct SlowCommitter: OffsetCommitter {
+        let running = Lock(0)
+        let mostRunning = Lock(0)
+
+        func commit(_ consumer: JobConsumer) async {
+            let count = running.withLock { running in
+                running += 1
+                return running
+            }
+            mostRunning.withLock { $0 = max($0, count) }
+            await Task.sleepUnlessCancelled(for: .milliseconds(5))
+            running.withLock { $0 -= 1 }
+        }
+    }
+
+    /// The periodic commit has less offsets than the one at the end, and must not overtake it.
+    @Test func commitsDoNotOverlap() async throws {
+        try await ConsumerFixture.with(.mock, partitions: 1) { fixture in
+            var options = JobConsumer.Options()
+            options.commitInterval = .zero
+            for _ in 0..<5 {
+                let committer = SlowCommitter()
+                let consumer = JobConsumer(
+                    options: options, commits: committer, log: .silent, metrics: Metrics(), receive: { _ in })
+                try await fixture.start(consumer)
+                try await until("commits have begun") { committer.mostRunning.withLock { $0 } > 0 }
+                _ = await consumer.shutdown(gracePeriod: .zero)
+                #expect(committer.mostRunning.withLock { $0 } == 1)
+            }
+        }
+    }
 }

@@ -156,6 +156,7 @@ public final class JobConsumer: Sendable {
     let state: Lock<State>
     let consumer = Lock<Consumer?>(nil)
     private let commits: any OffsetCommitter
+    private let committing = PrioritySemaphore(1)
     private let committer = Lock<Task<Void, Never>?>(nil)
     /// The task that admits jobs of limited flows.
     private let admitter = Lock<Task<Void, Never>?>(nil)
@@ -223,11 +224,11 @@ public final class JobConsumer: Sendable {
         consumer.withLock { $0 = started }
         let interval = options.commitInterval
         // The task retains the consumer until it is drained.
-        let task = Task { [commits] in
+        let task = Task {
             var last = ContinuousClock.now
             while !Task.isCancelled {
                 await Task.sleepUnlessCancelled(for: interval)
-                await commits.commit(self)
+                await commit()
                 let now = ContinuousClock.now
                 spillFullQueues(after: last.duration(to: now))
                 last = now
@@ -434,7 +435,7 @@ public final class JobConsumer: Sendable {
         update { $0.idleEvents.append((partitions, idle)) }
         await withTimeout(timeout) { await idle.wait() }
         idle.signal()
-        if !(await ends(within: options.commitTimeout, { [self] in await commits.commit(self) })) {
+        if !(await ends(within: options.commitTimeout, { [self] in await commit() })) {
             log.warning(
                 "offsets were not committed in time; completed jobs may be redelivered",
                 ["of": things, "timeout": options.commitTimeout])
@@ -443,6 +444,14 @@ public final class JobConsumer: Sendable {
         guard untracked > 0 else { return }
         metrics.untracked.add(untracked)
         log.warning("commit metadata limit reached; some completed jobs may be redelivered", ["offsets": untracked])
+    }
+
+    /// Commits after any commit that has begun. It must not be overtaken by one with less offsets.
+    private func commit() async {
+        // Throws only if the task is cancelled, because its time is over.
+        guard (try? await committing.acquire()) != nil else { return }
+        defer { committing.release() }
+        await commits.commit(self)
     }
 
     func recall(_ partitions: [TopicPartition]?) {
