@@ -296,7 +296,7 @@ import Testing
         }
     }
 
-    /// The periodic commit has less offsets than the one at the end, and must not overtake it.
+    /// A periodic commit has older offsets than the one at the end, and must not arrive after it.
     @Test func commitsDoNotOverlap() async throws {
         try await ConsumerFixture.with(.mock, partitions: 1) { fixture in
             var options = JobConsumer.Options()

@@ -446,9 +446,9 @@ public final class JobConsumer: Sendable {
         log.warning("commit metadata limit reached; some completed jobs may be redelivered", ["offsets": untracked])
     }
 
-    /// Commits after any commit that has begun. It must not be overtaken by one with less offsets.
+    /// Commits when earlier commits have ended. Otherwise one of them, with older offsets, could arrive after this one.
     private func commit() async {
-        // Throws only if the task is cancelled, because its time is over.
+        // Throws only in the periodic task, which is cancelled after the last commit.
         guard (try? await committing.acquire()) != nil else { return }
         defer { committing.release() }
         await commits.commit(self)
