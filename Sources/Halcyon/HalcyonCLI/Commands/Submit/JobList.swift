@@ -155,8 +155,12 @@ struct BatchUpload {
     /// Validates all jobs, and then sends them, numbered in their order.
     /// - Throws: ``InputError`` that names the line of an invalid job, `KafkaError`.
     func send(_ jobs: [(draft: JobBuilder, position: String)]) async throws {
-        let items = jobs.enumerated().map { Item(index: $0, draft: $1.draft, position: $1.position) }
-        _ = try await send { try await $0(items) }
+        _ = try await send { perform in
+            for first in stride(from: 0, to: jobs.count, by: Self.step) {
+                let part = first..<min(first + Self.step, jobs.count)
+                try await perform(part.map { Item(index: $0, draft: jobs[$0].draft, position: jobs[$0].position) })
+            }
+        }
     }
 
     /// Validates the jobs that failed in another batch, and then sends them, numbered like their failures. Their
