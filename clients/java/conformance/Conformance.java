@@ -329,9 +329,12 @@ final class Conformance {
         HALCYON.cancelJob(id);
 
         Job cancelled = hanging().id(name("cancelled"));
-        CompletableFuture<Image> image = HALCYON.async().image(cancelled);
-        expectThrows(TimeoutException.class, () -> image.get(300, TimeUnit.MILLISECONDS));
-        image.cancel(true);
+        // A job that is cancelled before its submission has begun would not exist.
+        try (EventStream starts = starts(cancelled)) {
+            CompletableFuture<Image> image = HALCYON.async().image(cancelled);
+            next(starts);
+            image.cancel(true);
+        }
         expectThrows(JobCancelledException.class, () -> HALCYON.waitFor(cancelled.id()));
 
         Job interrupted = hanging().id(name("interrupted"));
@@ -343,12 +346,19 @@ final class Conformance {
                 outcome.set(error);
             }
         });
-        thread.start();
-        thread.join(300);
+        try (EventStream starts = starts(interrupted)) {
+            thread.start();
+            next(starts);
+        }
         thread.interrupt();
         thread.join(20_000);
         expect(outcome.get() instanceof InterruptedException, outcome.get());
         expectThrows(JobCancelledException.class, () -> HALCYON.waitFor(interrupted.id()));
+    }
+
+    /** Follows the start of a job, which is submitted afterwards. */
+    private static EventStream starts(Job job) throws InterruptedException {
+        return HALCYON.events(EventFilter.ALL.types(Event.Type.STARTED).jobs(job.id()));
     }
 
     static void cancelJob() throws Exception {
