@@ -160,7 +160,7 @@ let package = Package(
 
         // Shared by tests: real servers as child processes, and malformed images.
         library(
-            "TestSupport", "Tests/Support", ["Concurrency", "Subprocess", "Telemetry", "Kafka", "HTTPServer"],
+            "TestSupport", "Tests/Support", ["Concurrency", "Subprocess", "Telemetry", "Kafka", "Redis", "HTTPServer"],
             exclude: ["conformance", "documents.py", "otlp_spans.py", "ports.py", "requirements.txt", "s3_server.py"]),
         library("MalformedImages", "Tests/MalformedImages", imaging, swift: optimized),
         // Programs started by tests.

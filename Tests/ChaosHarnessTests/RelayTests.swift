@@ -83,7 +83,7 @@ import Testing
         try await withRelay({ _ in [.text("late"), .close] }) { relay, origin in
             let isOtherKeySent = await relay.becomeSilent(before: key + 1, within: .milliseconds(50))
             #expect(!isOtherKeySent)
-            async let isKeySent = relay.becomeSilent(before: key, within: .seconds(120))
+            async let isKeySent = relay.becomeSilent(before: key, within: .patience)
             // Requests sent before the relay waits for the key are answered.
             let requestLoop = Task { while !Task.isCancelled { _ = try await sendRequest(through: relay) } }
             #expect(await isKeySent)

@@ -28,7 +28,7 @@ import Testing
         try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         try await until("the handler runs, both are connected") { events.count == 1 && server.connections == 2 }
         let stop = Task {
-            await server.shutdown(gracePeriod: .seconds(120))
+            await server.shutdown(gracePeriod: .patience)
             events.record("stopped")
         }
         // Idle connections are closed at once, and new ones are refused.

@@ -1,7 +1,8 @@
 import Concurrency
-import HTTPServer
 import TestSupport
 import Testing
+
+@testable import HTTPServer
 
 /// Response bodies that are written while they are sent.
 @Suite(.limitedParallelism) struct StreamTests {
@@ -136,6 +137,19 @@ import Testing
         } _: { server in
             // On a busy machine, the server may be late itself.
             try await until("a stream is kept") { try await RawClient(server.port).get("/").text == "late" }
+        }
+    }
+
+    /// A stream waits for its writer without a limit, and only for `stallTime` for its client.
+    @Test(arguments: [true, false]) func limitsOnlyTheTimeInWhichTheClientIsToRead(isSilent: Bool) throws {
+        let limits = HTTPServer.Limits()
+        let connection = ConnectionHandle(pointer: try #require(OpaquePointer(bitPattern: 16)))
+        var state = HTTPTransactionState(connection, socket: -1, framing: .none, limits: limits)
+        (state.stage, state.isSuspended) = (.answering, isSilent)
+        switch state.check(state.deadline + limits.stallTime, limits) {
+        case .watch: #expect(isSilent)
+        case .cut(let reason, _): #expect(!isSilent && reason == "it does not read the response")
+        case .fine, .refuse: Issue.record("the stream is not checked")
         }
     }
 

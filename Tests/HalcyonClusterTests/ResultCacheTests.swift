@@ -12,7 +12,7 @@ import Testing
 
     /// Runs `body` with a result cache on one server or a cluster.
     func withCache(
-        _ kind: RedisDeployment.Kind, settings: RedisSettings = .patient,
+        _ kind: RedisDeployment.Kind, settings: RedisSettings = .patient(),
         _ body: (ResultCache, RedisClient, RedisDeployment) async throws -> Void
     ) async throws {
         let redis = try await RedisDeployment.start(kind)
@@ -107,8 +107,7 @@ import Testing
     }
 
     @Test func losingAMasterLosesOnlyItsResults() async throws {
-        var settings = RedisSettings.patient
-        settings.outageGrace = .milliseconds(500)
+        var settings = RedisSettings.patient(outageGrace: .milliseconds(500))
         settings.reconnectDelay = .milliseconds(10)...(.milliseconds(50))
         try await withCache(.cluster, settings: settings) { cache, client, redis in
             let keys = (0..<60).map { "halcyon:{\($0)}:1" }

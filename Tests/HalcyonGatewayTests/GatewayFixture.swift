@@ -48,7 +48,7 @@ final class GatewayFixture: Sendable {
     /// Returns the values of all records in a topic.
     func values(in topic: String) async throws -> [String] {
         let reader = try await TopicReader.open(
-            topic, from: .beginning, properties: broker.consumerProperties)
+            topic, from: .beginning, properties: broker.consumerProperties, within: .patience)
         var values: [String] = []
         let count = reader.endOffsets.values.reduce(0, +)
         while values.count < count, let batch = try await reader.nextBatch() {
@@ -123,6 +123,16 @@ struct GatewayClient: Sendable {
         if method == .post, headers["Content-Type"] == nil { request.headers["Content-Type"] = "application/json" }
         request.body = Array(body.utf8)
         return try await httpClient.execute(request)
+    }
+
+    /// Sends a request, again while the answer is 503, such as when Kafka is late on a busy machine.
+    func sendUntilAvailable(
+        _ method: HTTPRequest.Method, _ path: String, _ body: String = "", headers: HTTPFields = HTTPFields()
+    ) async throws -> HTTPResponse {
+        try await firstValue("\(path) is available") { () async throws -> HTTPResponse? in
+            let answer = try await send(method, path, body, headers: headers)
+            return answer.status == 503 ? nil : answer
+        }
     }
 }
 

@@ -117,7 +117,7 @@ import Vips
     /// Runs a Python program with the packages of the tests, and returns the JSON that it prints.
     static func python(_ program: String, _ arguments: [String]) async throws -> NSDictionary {
         let run = try await ChildProcess.run(
-            try await PythonTools.interpreter(), ["-c", program] + arguments, timeLimit: .seconds(120),
+            try await PythonTools.interpreter(), ["-c", program] + arguments, timeLimit: .patience,
             outputLimit: 16 << 20)
         try #require(run.end == .exit(.code(0)), "\(run.errors)")
         return try #require(try JSONSerialization.jsonObject(with: Data(run.output)) as? NSDictionary)

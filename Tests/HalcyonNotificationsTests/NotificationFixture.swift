@@ -16,15 +16,20 @@ struct NotificationFixture: Sendable {
     let redis: RedisServer
     let producer: Producer
     let metrics = Metrics()
+    private let session: Duration
 
+    /// Runs `body` with servers of its own, and stops them.
+    /// - Parameter session: The session timeout of notifiers. The default survives pauses of a busy machine. A notifier
+    ///   that follows another waits for nearly as long.
     static func with(
-        webhookDelays: [Duration] = [.seconds(3600)], partitions: Int = 2,
+        webhookDelays: [Duration] = [.seconds(3600)], partitions: Int = 2, session: Duration = .seconds(12),
         _ body: (NotificationFixture) async throws -> Void
     ) async throws {
         let topics = Topics(webhookDelays: webhookDelays)
         let broker = try MockCluster()
         try await broker.createTopics(topics.all, partitions: partitions)
-        let fixture = try await NotificationFixture(topics: topics, brokers: broker.bootstrapServers)
+        let fixture = try await NotificationFixture(
+            topics: topics, brokers: broker.bootstrapServers, session: session)
         let result: Result<Void, any Error>
         do { result = .success(try await body(fixture)) } catch { result = .failure(error) }
         await fixture.close()
@@ -32,9 +37,10 @@ struct NotificationFixture: Sendable {
         try result.get()
     }
 
-    init(topics: Topics, brokers: String) async throws {
+    init(topics: Topics, brokers: String, session: Duration) async throws {
         self.topics = topics
         self.brokers = brokers
+        self.session = session
         redis = try await RedisServer.start()
         producer = try Producer(properties: ["bootstrap.servers": brokers, "linger.ms": "0"])
     }
@@ -48,10 +54,10 @@ struct NotificationFixture: Sendable {
 
     /// The options of notifiers: no webhook targets, and a short backoff.
     var options: NotifierOptions {
+        let session = ["session.timeout.ms": "\(Int(session / .milliseconds(1)))"]
         var options = NotifierOptions(
             topics: topics,
-            kafka: KafkaProperties(
-                brokers: brokers, properties: ["session.timeout.ms": "12000"] + MockCluster.fetchProperties),
+            kafka: KafkaProperties(brokers: brokers, properties: session + MockCluster.fetchProperties),
             redis: RedisEndpoint(loopbackPort: redis.port, timeout: .seconds(60)))
         options.policy = AddressPolicy(allow: ["127.0.0.0/8"])
         options.webhooks.retries.base = 0.05
@@ -102,7 +108,8 @@ struct NotificationFixture: Sendable {
 
     /// Returns the dead letters once there are at least `count`.
     func deadLetters(_ count: Int) async throws -> [DeadLetter] {
-        let reader = try await TopicReader.open(topics.dead, from: .beginning, properties: properties)
+        let reader = try await TopicReader.open(
+            topics.dead, from: .beginning, properties: properties, within: .patience)
         var found: [DeadLetter] = []
         for try await record in reader {
             if let letter = DeadLetter(record) { found.append(letter) }

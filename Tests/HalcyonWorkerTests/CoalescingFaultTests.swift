@@ -29,8 +29,8 @@ import Testing
                 let events = try await CoalescingTests.terminalEvents(900, of: cluster)
                 #expect(events.allSatisfy { $0.kind == "ready" })
                 #expect(Set(events.map(\.jobID)).count == 900)
-                // A fault can cost each of three workers a fetch of each of its ten sources: it removes leases and
-                // stored entries, or lasts longer than a lease.
+                // A fault that removes leases and stored entries can cost each of three workers a fetch of each of its
+                // ten sources.
                 #expect((30...120).contains(origin.requests.count), "\(origin.requests.count) requests")
             }
         }

@@ -106,8 +106,9 @@ import Testing
                 latch.open()
                 let events = try await Self.terminalEvents(30, of: cluster)
                 #expect(events.allSatisfy { $0.kind == "ready" })
-                // On a busy machine a job in flight may come too late to wait for the source.
-                #expect((1...5).contains(origin.requests.count))
+                // On a busy machine a job in flight may come too late to wait for the source. Workers that share none
+                // would send three requests.
+                #expect((1...2).contains(origin.requests.count))
             }
         }
         try await origin.stop()
@@ -223,7 +224,7 @@ import Testing
             try await cluster.withWorker {
                 try await cluster.submit(Self.job("long", origin, "/slow"))
                 var (never, deadline) = ("", 4)
-                while !origin.requests.contains(where: { $0.path == "/hangs" }) {
+                repeat {
                     deadline *= 2
                     let id = "never\(deadline)"
                     try await cluster.submit(Self.job(id, origin, "/hangs", #","deadline":\#(deadline)"#))
@@ -232,8 +233,11 @@ import Testing
                         origin.requests.contains { $0.path == "/hangs" }
                             || cluster.events.terminal.contains { $0.jobID == id }
                     }
+                    if let end = cluster.events.terminal.first(where: { $0.jobID == id }) {
+                        try #require(end.code == "expired")
+                    }
                     never = id
-                }
+                } while deadline < 256 && !origin.requests.contains(where: { $0.path == "/hangs" })
                 try await until("both fetches have started") { origin.requests.count == 2 }
                 try await cluster.submit(Self.job("short", origin, "/slow", #","deadline":1"#))
                 #expect(try await cluster.events.terminal(of: "short").code == "expired")

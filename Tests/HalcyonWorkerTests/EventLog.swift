@@ -38,7 +38,7 @@ final class EventLog: Sendable {
     /// Reads the topic from its beginning.
     init(_ topics: Topics, _ properties: [String: String]) async throws {
         let reader = try await TopicReader.open(
-            topics.events, from: .beginning, properties: properties, within: .seconds(120))
+            topics.events, from: .beginning, properties: properties, within: .patience)
         let entries = entries
         self.reader = reader
         task = Task {
@@ -56,7 +56,7 @@ final class EventLog: Sendable {
     var terminal: [Entry] { all.filter(\.isTerminal) }
 
     /// Waits for the terminal event of a job and returns it.
-    func terminal(of id: String, within limit: Duration = .seconds(120)) async throws -> Entry {
+    func terminal(of id: String, within limit: Duration = .patience) async throws -> Entry {
         try await until("a terminal event of \(id)", within: limit) { self.terminal.contains { $0.jobID == id } }
         return terminal.first { $0.jobID == id }!
     }

@@ -89,7 +89,7 @@ struct SharedWorkTests {
             let admin = try Admin(properties: ["bootstrap.servers": kafka.bootstrapServers])
             let offsets = try await admin.committed(
                 by: WorkerProcess.group(prefix: topics.prefix),
-                in: (0..<8).map { TopicPartition(topics.jobs(.normal), $0) }, within: .seconds(120))
+                in: (0..<8).map { TopicPartition(topics.jobs(.normal), $0) }, within: .patience)
             await admin.close()
             return Dictionary(
                 uniqueKeysWithValues: offsets.map { partition, offset in

@@ -18,7 +18,7 @@ import Testing
     /// - Returns: The lifetime of the result in Redis in milliseconds, or nil if it is not stored.
     func storedLifetime(age: Double, maxAge: Double = 0, cacheControl: String?) async throws -> Double? {
         let server = try await RedisServer.start()
-        let client = RedisClient(try RedisEndpoint(server.url), settings: .patient)
+        let client = RedisClient(try RedisEndpoint(server.url), settings: .patient())
         let store = StoreStage(
             results: ResultCache(client), persist: nil, options: ResultOptions(), log: .silent,
             metrics: StoreMetrics(Metrics()),

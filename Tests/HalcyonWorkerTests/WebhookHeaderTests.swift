@@ -9,7 +9,7 @@ import Testing
     private func webhooks(_ cluster: WorkerFixture, _ count: Int) async throws -> [String: String] {
         let reader = try await TopicReader.open(
             cluster.topics.events, from: .beginning, properties: cluster.broker.consumerProperties,
-            within: .seconds(120))
+            within: .patience)
         var found: [String: String] = [:]
         var left = count
         for try await record in reader {

@@ -48,7 +48,8 @@ final class WorkerFixture: Sendable {
         deployment = try await RedisDeployment.start(kind, redisArguments)
         endpoint = try RedisEndpoint(deployment.url)
         producer = try Producer(properties: ["bootstrap.servers": broker.bootstrapServers, "linger.ms": "0"])
-        client = RedisClient(endpoint, settings: .patient)
+        // Commands fail soon after the server was stopped.
+        client = RedisClient(endpoint, settings: .patient(outageGrace: .milliseconds(500)))
         events = try await EventLog(topics, broker.consumerProperties)
     }
 
@@ -168,7 +169,7 @@ final class WorkerFixture: Sendable {
     /// Waits until there are this many dead letters and returns them.
     func deadLetters(atLeast count: Int) async throws -> [ConsumedRecord] {
         let reader = try await TopicReader.open(
-            topics.dead, from: .beginning, properties: broker.consumerProperties, within: .seconds(120))
+            topics.dead, from: .beginning, properties: broker.consumerProperties, within: .patience)
         var found: [ConsumedRecord] = []
         for try await record in reader {
             found.append(record)
@@ -182,7 +183,7 @@ final class WorkerFixture: Sendable {
     func deadLetterCount() async throws -> Int64 {
         let reader = try await TopicReader.open(
             topics.dead, from: .end, properties: ["bootstrap.servers": broker.bootstrapServers],
-            within: .seconds(120))
+            within: .patience)
         let count = reader.endOffsets.values.reduce(0, +)
         await reader.close()
         return count
@@ -195,13 +196,4 @@ final class WorkerFixture: Sendable {
         await broker.stop()
         await deployment.stop()
     }
-}
-
-extension RedisSettings {
-    /// Settings for busy machines, which connect late. Commands do not wait long for a server that was stopped.
-    static let patient: RedisSettings = {
-        var settings = RedisSettings()
-        (settings.commandTimeout, settings.connectTimeout) = (.seconds(60), .seconds(120))
-        return settings
-    }()
 }

@@ -11,10 +11,10 @@ extension KafkaTests {
                 let name = cluster.unique("made")
                 let topic = NewTopic(name, partitions: 3, replication: 1, configuration: ["retention.ms": "60000"])
                 for result in [TopicCreation.created, .existed] {
-                    #expect(try await admin.create([topic], within: KafkaTests.patience) == [name: result])
+                    #expect(try await admin.create([topic], within: .patience) == [name: result])
                 }
                 let wrong = NewTopic(cluster.unique("wrong"), partitions: 1, configuration: ["no.such.setting": "1"])
-                let results = try await admin.create([wrong], within: KafkaTests.patience)
+                let results = try await admin.create([wrong], within: .patience)
                 guard case .failed(let error) = results[wrong.name] else {
                     Issue.record("a topic with an invalid setting was created")
                     return
@@ -31,13 +31,13 @@ extension KafkaTests {
                 try await cluster.fill(topic, partition: 1, 0..<9)
                 let admin = try Admin(properties: cluster.properties)
 
-                let metadata = try await admin.metadata(within: KafkaTests.patience)
+                let metadata = try await admin.metadata(within: .patience)
                 #expect(metadata.brokers.map { "\($0.host):\($0.port)" } == [cluster.bootstrapServers])
                 #expect(metadata.topics[topic]?.map(\.id) == [0, 1])
                 #expect(metadata.topics[topic]?.map(\.leader) == [1, 1])
 
                 let partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
-                let watermarks = try await admin.watermarks(of: partitions, within: KafkaTests.patience)
+                let watermarks = try await admin.watermarks(of: partitions, within: .patience)
                 #expect(watermarks == [partitions[0]: 0..<0, partitions[1]: 0..<9])
 
                 let handler = RecordingHandler()
@@ -46,7 +46,7 @@ extension KafkaTests {
                 try await until("partitions are assigned") { handler.owned.count == 2 }
                 try await consumer.commit([partitions[1]: GroupOffset(4)])
                 await consumer.close()
-                let committed = try await admin.committed(by: topic, in: partitions, within: KafkaTests.patience)
+                let committed = try await admin.committed(by: topic, in: partitions, within: .patience)
                 #expect(committed == [partitions[1]: GroupOffset(4)])
                 await admin.close()
             }
@@ -61,7 +61,7 @@ extension KafkaTests {
                 for number in 0..<5 {
                     let partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
                     let committed = try await admin.committed(
-                        by: "\(topic)-\(number)", in: partitions, within: KafkaTests.patience)
+                        by: "\(topic)-\(number)", in: partitions, within: .patience)
                     #expect(committed.isEmpty)
                 }
                 await admin.close()
@@ -72,7 +72,7 @@ extension KafkaTests {
             let mock = try MockCluster()
             await mock.setRoundTripTime(.milliseconds(200))
             let admin = try Admin(properties: ["bootstrap.servers": mock.bootstrapServers])
-            async let metadata = admin.metadata(within: KafkaTests.patience)
+            async let metadata = admin.metadata(within: .patience)
             try await Task.sleep(for: .milliseconds(100))
             await admin.close()
             // The call succeeds or fails, but never crashes or hangs.

@@ -4,10 +4,7 @@ import TestSupport
 import Testing
 
 /// The parent suite of all tests of the binding, which share one Apache Kafka if it is available.
-@Suite(.limitedParallelism, .sharedApacheKafka) struct KafkaTests {
-    /// The timeout of lookups and other requests, for busy machines.
-    static let patience = Duration.seconds(120)
-}
+@Suite(.limitedParallelism, .sharedApacheKafka) struct KafkaTests {}
 
 /// A kind of cluster.
 enum ClusterKind: CaseIterable, CustomTestStringConvertible {
@@ -63,7 +60,7 @@ struct ClusterFixture {
         } else {
             let admin = try Admin(properties: properties)
             let topic = NewTopic(name, partitions: partitions, replication: 1)
-            let results = try await admin.create([topic], within: KafkaTests.patience)
+            let results = try await admin.create([topic], within: .patience)
             await admin.close()
             #expect(results == [name: .created])
         }
@@ -108,6 +105,6 @@ struct ClusterFixture {
 extension Consumer {
     /// Returns the committed offset of a partition, or an empty dictionary.
     func committed(_ partition: TopicPartition) async throws(KafkaError) -> [TopicPartition: GroupOffset] {
-        try await committed([partition], within: KafkaTests.patience)
+        try await committed([partition], within: .patience)
     }
 }

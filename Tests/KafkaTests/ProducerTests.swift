@@ -26,7 +26,7 @@ extension KafkaTests {
                 await producer.close()
 
                 let reader = try await TopicReader.open(
-                    topic, from: .beginning, properties: cluster.properties, within: KafkaTests.patience)
+                    topic, from: .beginning, properties: cluster.properties, within: .patience)
                 var got: [ConsumedRecord] = []
                 for try await record in reader {
                     got.append(record)
@@ -99,7 +99,7 @@ extension KafkaTests {
             #expect(sent + late == 40 && (19...20).contains(late))
             let reader = try await TopicReader.open(
                 "t", from: .beginning, properties: ["bootstrap.servers": broker.bootstrapServers],
-                within: KafkaTests.patience)
+                within: .patience)
             #expect(reader.endOffsets == [0: Int64(sent)])
             await reader.close()
             await producer.close()
@@ -173,7 +173,7 @@ extension KafkaTests {
                 }
             }
             await mock.setDown(false)
-            try await producer.flush(within: .seconds(120))
+            try await producer.flush(within: .patience)
             #expect(try await delivery.offset == 0)
             await producer.close()
             await mock.stop()
@@ -223,9 +223,7 @@ extension KafkaTests {
 
         @Test(.enabled(if: ApacheKafka.isAvailable, "KAFKA_HOME is not set"))
         func deliversWhenTheBrokerStarts() async throws {
-            // A restarted broker waits for the end of its old session.
-            let apache = try await ApacheKafka(
-                properties: ["auto.create.topics.enable=true", "broker.session.timeout.ms=2000"])
+            let apache = try await ApacheKafka(properties: ["auto.create.topics.enable=true"], isKilled: true)
             let changes = Lock<[Connection]>([])
             let producer = try Producer(
                 properties: [
@@ -259,7 +257,7 @@ extension KafkaTests {
                         "bootstrap.servers": mock.bootstrapServers, "linger.ms": "0",
                     ])
                     let reader = try await TopicReader.open(
-                        "topic", from: .end, properties: mock.consumerProperties, within: KafkaTests.patience)
+                        "topic", from: .end, properties: mock.consumerProperties, within: .patience)
                     var records = reader.makeAsyncIterator()
                     let value = [UInt8](repeating: 7, count: 100_000)
                     let before = residentBytes()

@@ -10,7 +10,7 @@ extension KafkaTests {
                 let topic = try await cluster.newTopic(partitions: 3)
                 try await cluster.fill(topic, 0..<30)
                 let reader = try await TopicReader.open(
-                    topic, from: .end, properties: cluster.properties, within: KafkaTests.patience)
+                    topic, from: .end, properties: cluster.properties, within: .patience)
                 let written = reader.endOffsets.values.reduce(0, +)
                 #expect(written == 30)
                 try await cluster.fill(topic, 100..<110)
@@ -40,7 +40,7 @@ extension KafkaTests {
                 #expect(try await read(newest.count, topic, .timestamp(1_700_000_000_006), cluster) == newest)
                 let reader = try await TopicReader.open(
                     topic, from: .timestamp(4_000_000_000_000), properties: cluster.properties,
-                    within: KafkaTests.patience)
+                    within: .patience)
                 #expect(reader.startOffsets == [0: isMock ? 0 : 10])
                 await reader.close()
             }
@@ -66,7 +66,7 @@ extension KafkaTests {
                 try await cluster.fill(topic, partition: 1, 0..<5)
                 let reader = try await TopicReader.open(
                     topic, from: .beginning, properties: cluster.properties, tellsEnds: true,
-                    within: KafkaTests.patience)
+                    within: .patience)
                 #expect(reader.oldestOffsets == [0: 0, 1: 0])
                 #expect(reader.endOffsets == [0: 0, 1: 5])
                 var (seen, ends): (Int, [Int32: Int64]) = (0, [:])
@@ -113,7 +113,7 @@ extension KafkaTests {
                 await producer.close()
                 let reader = try await TopicReader.open(
                     topic, from: .beginning, properties: cluster.properties, tellsEnds: true,
-                    within: KafkaTests.patience)
+                    within: .patience)
                 // The abort may have returned before the partition has its marker.
                 var ends: [Int32: Int64] = [:]
                 while ends[0] ?? 0 < 3 {
@@ -131,7 +131,7 @@ extension KafkaTests {
             try await ClusterFixture.with(kind) { cluster in
                 let topic = try await cluster.newTopic(partitions: 1)
                 let reader = try await TopicReader.open(
-                    topic, from: .beginning, properties: cluster.properties, within: KafkaTests.patience)
+                    topic, from: .beginning, properties: cluster.properties, within: .patience)
                 let cancelled = Task { try await take(1, from: reader) }
                 try await Task.sleep(for: .milliseconds(50))
                 cancelled.cancel()
@@ -153,7 +153,7 @@ extension KafkaTests {
                 let topic = try await cluster.newTopic(partitions: 1)
                 try await cluster.fill(topic, 0..<5_000)
                 let reader = try await TopicReader.open(
-                    topic, from: .beginning, properties: cluster.properties, within: KafkaTests.patience)
+                    topic, from: .beginning, properties: cluster.properties, within: .patience)
                 var next: Int64 = 0
                 for try await record in reader {
                     #expect(record.offset == next)
@@ -171,7 +171,7 @@ extension KafkaTests {
                 let error = await #expect(throws: KafkaError.self) {
                     try await TopicReader.open(
                         cluster.unique("missing"), from: .end, properties: cluster.properties,
-                        within: KafkaTests.patience)
+                        within: .patience)
                 }
                 #expect(error?.code == .unknownTopicOrPartition)
             }
@@ -182,7 +182,7 @@ extension KafkaTests {
                 let topic = try await cluster.newTopic(partitions: 1)
                 let error = await #expect(throws: KafkaError.self) {
                     try await TopicReader.open(
-                        topic, from: .offsets([0: -5]), properties: cluster.properties, within: KafkaTests.patience)
+                        topic, from: .offsets([0: -5]), properties: cluster.properties, within: .patience)
                 }
                 #expect(error?.code == .invalidArgument)
             }
@@ -212,7 +212,7 @@ private func read(
     _ count: Int, _ topic: String, _ start: TopicReader.Start, _ cluster: ClusterFixture
 ) async throws -> [String] {
     let reader = try await TopicReader.open(
-        topic, from: start, properties: cluster.properties, within: KafkaTests.patience)
+        topic, from: start, properties: cluster.properties, within: .patience)
     let values = try await take(count, from: reader)
     await reader.close()
     return values

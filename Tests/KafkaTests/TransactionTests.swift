@@ -11,7 +11,7 @@ extension KafkaTests {
         ) async throws -> TransactionalProducer {
             let producer = try TransactionalProducer(
                 properties: cluster.properties.merging(["transactional.id": id]) { $1 }.merging(more) { $1 })
-            try await producer.initialize(within: .seconds(120))
+            try await producer.initialize(within: .patience)
             return producer
         }
 
@@ -22,7 +22,7 @@ extension KafkaTests {
         /// Returns the values of all committed records up to the one with value `last`.
         private func committed(_ topic: String, upTo last: String, _ cluster: ClusterFixture) async throws -> [String] {
             let reader = try await TopicReader.open(
-                topic, from: .beginning, properties: cluster.properties, within: KafkaTests.patience)
+                topic, from: .beginning, properties: cluster.properties, within: .patience)
             var values: [String] = []
             for try await record in reader {
                 values.append(String(decoding: record.value ?? [], as: UTF8.self))
@@ -38,16 +38,16 @@ extension KafkaTests {
                 let producer = try await producer(topic, cluster)
                 try await producer.begin()
                 var sends = await producer.send(records(topic, 0..<100))
-                try await producer.commit(within: .seconds(120))
+                try await producer.commit(within: .patience)
                 #expect(await sends.failures() == [:])
                 try await producer.begin()
                 sends = await producer.send(records(topic, 100..<200))
                 // Waits for the records, because an abort that overtakes them is rejected.
                 #expect(await sends.failures() == [:])
-                try await producer.abort(within: .seconds(120))
+                try await producer.abort(within: .patience)
                 try await producer.begin()
                 sends = await producer.send(records(topic, 200..<300))
-                try await producer.commit(within: .seconds(120))
+                try await producer.commit(within: .patience)
                 #expect(await sends.failures() == [:])
                 await producer.close()
                 #expect(
@@ -64,7 +64,7 @@ extension KafkaTests {
                 #expect(await older.send(records(topic, 0..<10)).failures() == [:])
                 let newer = try await producer(topic, cluster)
                 let error = await #expect(throws: TransactionError.self) {
-                    try await older.commit(within: .seconds(120))
+                    try await older.commit(within: .patience)
                 }
                 #expect(error?.kind == .fenced)
                 let after = await #expect(throws: TransactionError.self) { try await older.begin() }
@@ -72,7 +72,7 @@ extension KafkaTests {
                 await older.close()
                 try await newer.begin()
                 _ = await newer.send(records(topic, 10..<20))
-                try await newer.commit(within: .seconds(120))
+                try await newer.commit(within: .patience)
                 await newer.close()
                 #expect(try await committed(topic, upTo: "19", cluster) == (10..<20).map(String.init))
             }
@@ -92,14 +92,14 @@ extension KafkaTests {
                 await other.close()
                 #expect(try await committed(topic, upTo: "after", cluster) == ["after"])
                 let error = await #expect(throws: TransactionError.self) {
-                    try await first.commit(within: .seconds(120))
+                    try await first.commit(within: .patience)
                 }
                 #expect(error?.kind == .fenced || error?.kind == .abortable)
                 await first.close()
                 let second = try await producer(topic, cluster)
                 try await second.begin()
                 _ = await second.send(records(topic, 10..<11))
-                try await second.commit(within: .seconds(120))
+                try await second.commit(within: .patience)
                 await second.close()
                 #expect(try await committed(topic, upTo: "10", cluster) == ["after", "10"])
             }
@@ -121,12 +121,12 @@ extension KafkaTests {
                 _ = await producer.send(records(events, 0..<4))
                 try await producer.sendOffsets(
                     [partition: GroupOffset(4, metadata: "a note")], of: consumer.membership())
-                try await producer.commit(within: .seconds(120))
+                try await producer.commit(within: .patience)
                 #expect(try await consumer.committed(partition) == [partition: GroupOffset(4, metadata: "a note")])
                 try await producer.begin()
                 _ = await producer.send(records(events, 4..<8))
                 try await producer.sendOffsets([partition: GroupOffset(8)], of: consumer.membership())
-                try await producer.abort(within: .seconds(120))
+                try await producer.abort(within: .patience)
                 #expect(try await consumer.committed(partition) == [partition: GroupOffset(4, metadata: "a note")])
                 try await producer.begin()
                 let refused = await #expect(throws: TransactionError.self) {
@@ -134,7 +134,7 @@ extension KafkaTests {
                         [partition: GroupOffset(9, metadata: "é")], of: consumer.membership())
                 }
                 #expect(refused?.kind == .abortable)
-                try await producer.abort(within: .seconds(120))
+                try await producer.abort(within: .patience)
                 await producer.close()
                 await consumer.close()
                 await #expect(throws: KafkaError.self) { try await consumer.membership() }
@@ -162,11 +162,11 @@ extension KafkaTests {
                     try await producer.sendOffsets(offsets, of: past)
                 }
                 #expect(error?.kind == .abortable && error?.cause.code == .illegalGeneration)
-                try await producer.abort(within: .seconds(120))
+                try await producer.abort(within: .patience)
                 // The same offsets are accepted under the current generation.
                 try await producer.begin()
                 try await producer.sendOffsets(offsets, of: consumer.membership())
-                try await producer.commit(within: .seconds(120))
+                try await producer.commit(within: .patience)
                 #expect(try await consumer.committed(TopicPartition(jobs, 0)) == offsets)
                 await producer.close()
                 await other.close()
@@ -193,7 +193,7 @@ extension KafkaTests {
                     try await producer.sendOffsets([TopicPartition(jobs, 0): GroupOffset(1)], of: past)
                 }
                 #expect(error?.kind == .abortable && error?.cause.code == .unknownMember)
-                try await producer.abort(within: .seconds(120))
+                try await producer.abort(within: .patience)
                 await producer.close()
                 await other.close()
             }
@@ -210,7 +210,7 @@ extension KafkaTests {
                 #expect(sends.hasFailures)
                 // Waits for the other records, because an abort that overtakes them is rejected.
                 #expect(await sends.failures().mapValues(\.code) == [1: .messageTooLarge])
-                try await producer.abort(within: .seconds(120))
+                try await producer.abort(within: .patience)
                 await producer.close()
             }
         }
@@ -221,7 +221,7 @@ extension KafkaTests {
                 let producer = try await producer(topic, cluster)
                 try await producer.begin()
                 _ = await producer.send(records(topic, 0..<3))
-                try await producer.commit(within: .seconds(120))
+                try await producer.commit(within: .patience)
                 let handler = RecordingHandler()
                 let consumer = try await Consumer.start(
                     topics: [topic], properties: cluster.properties(group: topic), handler: handler)
@@ -230,7 +230,7 @@ extension KafkaTests {
                 #expect(handler.records.count == 3)
                 try await producer.begin()
                 #expect(await producer.send(records(topic, 3..<5)).failures() == [:])
-                try await producer.abort(within: .seconds(120))
+                try await producer.abort(within: .patience)
                 try await until("aborted records are skipped") { handler.ends[TopicPartition(topic, 0)] == 7 }
                 #expect(handler.records.count == 3)
                 await producer.close()
@@ -245,7 +245,7 @@ extension KafkaTests {
                 let producer = try TransactionalProducer(
                     properties: cluster.properties.merging(["transactional.id": "one"]) { $1 })
                 let error = await #expect(throws: TransactionError.self) {
-                    try await producer.initialize(within: .seconds(120))
+                    try await producer.initialize(within: .patience)
                 }
                 #expect(error?.kind == .fatal && error?.cause.code == .unsupported)
                 await producer.close()

@@ -56,7 +56,7 @@ class Cluster:
             [HALCYON, "topics", "create", "--partitions", "2"], check=True, capture_output=True, env={**os.environ, **{k: str(v) for k, v in settings.items()}})
         self.processes.start(
             "worker", HALCYON, "worker", **settings, HALCYON_DELIVERY="exactly-once", HALCYON_SOURCES_ALLOW="127.0.0.1",
-            # A busy machine must not add dead letters of timeouts.
+            # Timeouts on a busy machine must not add dead letters.
             HALCYON_SOURCES_TIMEOUT="5m", HALCYON_SOURCES_STALL_TIMEOUT="5m", HALCYON_SOURCES_CONNECT_TIMEOUT="5m",
             HALCYON_IMAGES_RENDER_TIMEOUT="5m", HALCYON_SOURCES_DISK_CACHE=self.folder, HALCYON_HTTP_LISTEN=f"127.0.0.1:{self.ports['halcyon-worker']}",
             HALCYON_SOURCES_ARCHIVE_MINIMUM_PIXELS=8_000_000, HALCYON_IMAGES_DETECTOR="/bin/false",

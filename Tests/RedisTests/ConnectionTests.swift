@@ -9,7 +9,7 @@ import Testing
     @Test func authenticatesWithPasswordAndSelectsDatabase() async throws {
         let server = try await RedisServer.start(["--requirepass", "hunter2"])
         let client = RedisClient(
-            try RedisEndpoint("redis://:hunter2@localhost:\(server.port)/3"), settings: longTimeouts)
+            try RedisEndpoint("redis://:hunter2@localhost:\(server.port)/3"), settings: .patient())
         #expect(try await client.send("SET", "a", 1) == .status("OK"))
         #expect(try await client.send("INFO", "keyspace").string?.contains("db3:keys=1") == true)
         await client.close()
@@ -19,7 +19,7 @@ import Testing
     @Test func authenticatesAsUser() async throws {
         let server = try await RedisServer.start(["--user", "anna", "on", ">pass/word", "~*", "&*", "+@all"])
         let client = RedisClient(
-            try RedisEndpoint("redis://anna:pass%2Fword@127.0.0.1:\(server.port)"), settings: longTimeouts)
+            try RedisEndpoint("redis://anna:pass%2Fword@127.0.0.1:\(server.port)"), settings: .patient())
         #expect(try await client.send("ACL", "WHOAMI").string == "anna")
         await client.close()
         await server.stop()
@@ -37,7 +37,7 @@ import Testing
     @Test func connectsOverUnixSocket() async throws {
         let path = "/tmp/redis-door-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
         let server = try await RedisServer.start(["--unixsocket", path])
-        let client = RedisClient(try RedisEndpoint("unix:\(path)"), settings: longTimeouts)
+        let client = RedisClient(try RedisEndpoint("unix:\(path)"), settings: .patient())
         #expect(try await client.send("PING") == .status("PONG"))
         await client.close()
         await server.stop()

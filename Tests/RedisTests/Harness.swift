@@ -5,7 +5,7 @@ import Testing
 
 /// Runs `body` with a private server and a client of it, and stops both.
 func withRedis(
-    _ arguments: [String] = [], settings: RedisSettings = longTimeouts,
+    _ arguments: [String] = [], settings: RedisSettings = .patient(),
     onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in },
     _ body: (RedisServer, RedisClient) async throws -> Void
 ) async throws {
@@ -23,7 +23,7 @@ extension RedisClient {
     /// Sends a command, again after each error that a retry may fix, for clients with ``shortTimeouts``.
     /// - Throws: ``RedisError``, `CancellationError`.
     func reply(to command: RedisArgument...) async throws -> RedisValue {
-        let end = ContinuousClock.now + .seconds(120)
+        let end = ContinuousClock.now + .patience
         while true {
             do throws(RedisError) {
                 return try await send(command)
@@ -48,8 +48,8 @@ func expectFailure<Value>(
     }
 }
 
-/// Returns the error of the first attempt to connect, which the server refuses. The connection timeout must be long, so
-/// that it does not hide the error on a busy machine.
+/// Returns the error of the first attempt to connect, which the server refuses, and expects commands to fail. The
+/// connection timeout must be long, so that it does not hide the error on a busy machine.
 func refusal(by endpoint: RedisEndpoint, settings: RedisSettings = quickReconnects) async throws -> RedisError {
     let log = StateLog()
     let client = RedisClient(endpoint, settings: settings, onStateChange: log.record)
@@ -61,6 +61,12 @@ func refusal(by endpoint: RedisEndpoint, settings: RedisSettings = quickReconnec
     }
     await client.close()
     guard case .lost(let error) = try first.get() else { throw RedisError(.protocolError, "\(log.states)") }
+    // A command waits for the connection timeout and the grace period.
+    var hasty = settings
+    (hasty.connectTimeout, hasty.outageGrace) = (.milliseconds(300), .milliseconds(100))
+    let other = RedisClient(endpoint, settings: hasty)
+    await expectFailure(.unavailable) { try await other.send("PING") }
+    await other.close()
     return error
 }
 
@@ -81,8 +87,7 @@ final class StateLog: Sendable {
 
 /// Settings for tests of servers that end, which notice that quickly and do not take a busy machine for it.
 var quickReconnects: RedisSettings {
-    var settings = longTimeouts
-    settings.outageGrace = .seconds(2)
+    var settings = RedisSettings.patient(outageGrace: .seconds(2))
     settings.reconnectDelay = .milliseconds(10)...(.milliseconds(50))
     settings.idlePing = .milliseconds(200)
     return settings
@@ -101,14 +106,5 @@ var shortTimeouts: RedisSettings {
     var settings = quickReconnects
     settings.commandTimeout = .seconds(1)
     settings.connectTimeout = .seconds(1)
-    return settings
-}
-
-/// Settings with long timeouts, for all other tests on busy machines.
-var longTimeouts: RedisSettings {
-    var settings = RedisSettings()
-    settings.commandTimeout = .seconds(120)
-    settings.connectTimeout = .seconds(120)
-    settings.outageGrace = .seconds(120)
     return settings
 }

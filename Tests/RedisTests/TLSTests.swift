@@ -91,7 +91,7 @@ import Testing
     func clusterUsesTLSAtEveryNode() async throws {
         let certificate = try await SelfSignedCertificate.make()
         let cluster = try await RedisClusterServer.start(certificate: certificate)
-        var trusting = longTimeouts
+        var trusting = RedisSettings.patient()
         trusting.authorities = certificate.certificate
         let client = RedisClient(try RedisEndpoint(cluster.url), settings: trusting)
         for number in 0..<100 { #expect(try await client.send("SET", "k\(number)", .integer(number)) == .status("OK")) }

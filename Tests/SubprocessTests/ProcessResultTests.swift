@@ -1,10 +1,11 @@
 import Subprocess
+import TestSupport
 import Testing
 
 /// Running programs to their end.
 @Suite struct ProcessResultTests {
     private static func shell(
-        _ script: String, timeLimit: Duration = .seconds(120), outputLimit: Int = 1 << 20
+        _ script: String, timeLimit: Duration = .patience, outputLimit: Int = 1 << 20
     ) async throws -> ProcessResult {
         try await ChildProcess.run("/bin/sh", ["-c", script], timeLimit: timeLimit, outputLimit: outputLimit)
     }

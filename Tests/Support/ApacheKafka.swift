@@ -28,8 +28,8 @@ public final class ApacheKafka: Sendable {
     private let controllerPort: UInt16
     private let lastKill = Lock<ContinuousClock.Instant?>(nil)
 
-    /// The session timeout after which a separate controller fences a dead broker. With Kafka's default of 9 s, a
-    /// restarted broker would wait for its own old session to expire.
+    /// The session timeout of a broker that is killed, after which its controller fences it. With Kafka's default of
+    /// 9 s, a restarted broker would wait for its own old session to expire.
     private static let session = Duration.seconds(2)
 
     /// A further listener of the broker. The broker advertises another port for it, on which a proxy forwards
@@ -53,11 +53,12 @@ public final class ApacheKafka: Sendable {
     ///     is its own controller considers itself the leader after a restart, then dead, then the leader again. If it
     ///     is slow, it mixes up two loads of `__consumer_offsets` and loses or invents committed offsets (seen with
     ///     4.1.1).
+    ///   - isKilled: True if ``kill()`` will be called. A broker with a separate controller may always be killed.
     ///   - onLine: A callback for each logged line, called on a thread of its own.
     /// - Throws: ``ApacheKafkaError`` if KAFKA_HOME is not set or its tools fail.
     public init(
         port: UInt16 = LoopbackPort.reserve(), properties: [String] = [], listeners: [Listener] = [],
-        hasOwnController: Bool = false, onLine: @escaping @Sendable (String) -> Void = { _ in }
+        hasOwnController: Bool = false, isKilled: Bool = false, onLine: @escaping @Sendable (String) -> Void = { _ in }
     ) async throws {
         self.port = port
         controllerPort = LoopbackPort.reserve()
@@ -67,7 +68,7 @@ public final class ApacheKafka: Sendable {
         let protocols = listeners.indices.map { "PROXIED\($0):PLAINTEXT," }.joined()
         let control = "CONTROLLER://127.0.0.1:\(controllerPort)"
         // A broker that is not killed must not lose its session because the machine is busy.
-        let session = hasOwnController ? Self.session : .seconds(600)
+        let session = hasOwnController || isKilled ? Self.session : .seconds(600)
         let common = [
             "controller.quorum.voters=\(hasOwnController ? 2 : 1)@127.0.0.1:\(controllerPort)",
             "controller.listener.names=CONTROLLER",
@@ -117,7 +118,7 @@ public final class ApacheKafka: Sendable {
     public func create(_ topics: [String], partitions: Int) async throws {
         let admin = try Admin(properties: ["bootstrap.servers": bootstrapServers])
         let topics = topics.map { NewTopic($0, partitions: partitions, replication: 1) }
-        _ = try await admin.create(topics, within: .seconds(120))
+        _ = try await admin.create(topics, within: .patience)
         await admin.close()
     }
 
@@ -138,7 +139,7 @@ public final class ApacheKafka: Sendable {
     public func owners(of topic: String, in group: String) async throws -> [Int: String] {
         let described = try await ChildProcess.run(
             KafkaServerProcess.tool("kafka-consumer-groups.sh"),
-            ["--bootstrap-server", bootstrapServers, "--describe", "--group", group], timeLimit: .seconds(120),
+            ["--bootstrap-server", bootstrapServers, "--describe", "--group", group], timeLimit: .patience,
             outputLimit: 1 << 20)
         guard described.end == .exit(.code(0)) else {
             throw ApacheKafkaError("kafka-consumer-groups.sh failed: \(described.errors)")

@@ -1,4 +1,5 @@
 import HTTPServer
+import Redis
 
 extension HTTPServer.Limits {
     /// The default limits with timeouts of 600 s. When tests run in parallel, a client or a handler may be late by many
@@ -16,6 +17,18 @@ extension HTTPServer.Settings {
     public static var patient: HTTPServer.Settings {
         var settings = HTTPServer.Settings()
         settings.limits = .patient
+        return settings
+    }
+}
+
+extension RedisSettings {
+    /// Returns the default settings with long timeouts, for busy machines.
+    /// - Parameter outageGrace: The time that commands wait for a connection that was lost. Short in tests that stop
+    ///   the server.
+    public static func patient(outageGrace: Duration = .patience) -> RedisSettings {
+        var settings = RedisSettings()
+        (settings.commandTimeout, settings.connectTimeout) = (.patience, .patience)
+        settings.outageGrace = outageGrace
         return settings
     }
 }

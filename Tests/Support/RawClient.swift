@@ -102,7 +102,7 @@ public final class RawClient: Sendable {
     /// Waits for more bytes and appends them to the unread ones.
     /// - Returns: False at the end of the connection.
     private func receiveMore() async throws -> Bool {
-        let timeout = ContinuousClock.now + .seconds(120)
+        let timeout = ContinuousClock.now + .patience
         while ContinuousClock.now < timeout {
             guard let bytes = receive() else { return false }
             if !bytes.isEmpty {

@@ -177,7 +177,7 @@ public final class RawOrigin: Sendable {
             usleep(UInt32(duration / .microseconds(1)))
             return true
         case .wait(let condition):
-            let end = ContinuousClock.now + .seconds(120)
+            let end = ContinuousClock.now + .patience
             while !condition() {
                 guard .now < end else { return false }
                 usleep(5000)

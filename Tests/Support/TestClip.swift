@@ -15,7 +15,7 @@ public enum TestClip {
             ["-nostdin", "-loglevel", "error"] + colors + [
                 "-filter_complex", "concat=n=3,drawbox=w=16:h=16:color=white:t=fill", "-c:v", "mpeg4", "-q:v", "2",
                 "-pix_fmt", "yuv420p", "\(folder.path)/clip.mp4",
-            ], timeLimit: .seconds(120), outputLimit: 0)
+            ], timeLimit: .patience, outputLimit: 0)
         var bytes = folder.read("clip.mp4")
         await folder.remove()
         guard run.end == .exit(.code(0)) else {

@@ -89,7 +89,7 @@ public struct TraceCollector: Sendable {
         let files = bodies.enumerated().map { folder.write($1, to: "\($0).json") }
         let script = Repository.path("Tests/Support/otlp_spans.py")
         let run = try await ChildProcess.run(
-            python, [script] + files, timeLimit: .seconds(120), outputLimit: 64 << 20)
+            python, [script] + files, timeLimit: .patience, outputLimit: 64 << 20)
         await folder.remove()
         guard run.end == .exit(.code(0)) else {
             throw ConditionTimeout(description: "otlp_spans.py ended with \(run.end): \(run.errors)")

@@ -1,3 +1,8 @@
+extension Duration {
+    /// The longest time that tests wait for something: a safety net, long enough for a busy machine.
+    public static let patience = Duration.seconds(120)
+}
+
 /// An error for a condition that did not become true in time, or for a failed step of a test's setup.
 public struct ConditionTimeout: Error, CustomStringConvertible {
     /// The condition or the failure.
@@ -8,13 +13,12 @@ public struct ConditionTimeout: Error, CustomStringConvertible {
 }
 
 /// Checks repeatedly if `condition` is true, and returns as soon as it is. The longer it takes, the rarer the checks:
-/// one in 10 ms at first, one in 100 ms after a second. The limit is only a safety net: it is long enough for a busy
-/// machine.
+/// one in 10 ms at first, one in 100 ms after a second.
 /// - Parameter what: A description for the error, evaluated when it is thrown.
 /// - Throws: ``ConditionTimeout`` if the condition is not true within `limit`. Errors thrown by the condition count as
 ///   false.
 public func until(
-    _ what: @autoclosure @Sendable () -> String, within limit: Duration = .seconds(120),
+    _ what: @autoclosure @Sendable () -> String, within limit: Duration = .patience,
     _ condition: @Sendable () async throws -> Bool
 ) async throws {
     try await firstValue(what(), within: limit) { () async throws -> Void? in try await condition() ? () : nil }
@@ -25,7 +29,7 @@ public func until(
 /// - Parameter what: A description for the error, evaluated when it is thrown.
 /// - Throws: ``ConditionTimeout`` if there is no value within `limit`. Errors thrown by `value` count as nil.
 public func firstValue<Value: Sendable>(
-    _ what: @autoclosure @Sendable () -> String, within limit: Duration = .seconds(120),
+    _ what: @autoclosure @Sendable () -> String, within limit: Duration = .patience,
     _ value: @Sendable () async throws -> Value?
 ) async throws -> Value {
     let start = ContinuousClock.now

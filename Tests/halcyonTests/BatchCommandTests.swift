@@ -70,7 +70,7 @@ import Testing
                 "batch", "create", "-", "--id", "twice", "--width", "8", input: "initials:A\ninitials:B"
             ).expect(0)
         }
-        // It waits ten seconds for the worker to read the first message of the batch.
+        // The command waits ten seconds for the worker to read the first message of the batch.
         let run = try await firstValue("the batch is known") { () async throws -> Run? in
             let run = try await cluster.run("batch", "status", "twice", "--wait")
             return run.exit == .code(3) ? nil : run
@@ -148,7 +148,7 @@ import Testing
 }
 
 /// Submitting failed jobs again, on a mock broker.
-@Suite struct BatchUploadTests {
+@Suite(.limitedParallelism) struct BatchUploadTests {
     @Test func sendsFailedJobsInSlicesNumberedLikeTheirFailures() async throws {
         let (broker, topics) = (try MockCluster(), Topics())
         let lane = topics.jobs(.normal)
@@ -165,7 +165,8 @@ import Testing
         let failed = FailedJobReader(topics, properties: broker.consumerProperties)
         let count = try await BatchUpload(writer: writer, webhook: nil).send(failures, failed, bytes: 1)
         #expect(count == 2)
-        let reader = try await TopicReader.open(lane, from: .offsets([0: 3]), properties: broker.consumerProperties)
+        let reader = try await TopicReader.open(
+            lane, from: .offsets([0: 3]), properties: broker.consumerProperties, within: .patience)
         var sent: [String] = []
         while sent.count < 2, let batch = try await reader.nextBatch() {
             for record in batch.records { sent.append(String(decoding: record.value ?? [], as: UTF8.self)) }

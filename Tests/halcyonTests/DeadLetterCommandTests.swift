@@ -204,7 +204,8 @@ import Testing
         let replay = try await run(["dead", "replay", "--json", "--filter", "webhook=shop"]).expect(0).json()
         #expect(replay.count == 1 && replay[0].at("outcome") == "replayed" && replay[0].at("webhook") == "shop")
         let again = try await TopicReader.open(
-            "halcyon.webhooks.10s", from: .beginning, properties: ["bootstrap.servers": cluster.kafka])
+            "halcyon.webhooks.10s", from: .beginning, properties: ["bootstrap.servers": cluster.kafka],
+            within: .patience)
         var iterator = again.makeAsyncIterator()
         let sent = try #require(try await iterator.next())
         await again.close()

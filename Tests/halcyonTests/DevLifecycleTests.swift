@@ -76,10 +76,7 @@ import Testing
     }
 
     private func processID(ofRedisAt port: UInt16) async throws -> pid_t {
-        // Redis is running, but connecting may take long on a busy machine.
-        var settings = RedisSettings()
-        (settings.connectTimeout, settings.outageGrace) = (.seconds(60), .seconds(60))
-        let client = RedisClient(RedisEndpoint(loopbackPort: port), settings: settings)
+        let client = RedisClient(RedisEndpoint(loopbackPort: port), settings: .patient())
         let info = try await client.send("INFO", "server").string ?? ""
         await client.close()
         let line = try #require(info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("process_id:") })

@@ -47,9 +47,14 @@ import Testing
             let found = try await firstValue("all slices are read") { () async throws -> [FailedJob]? in
                 let slices = reader.slices(of: failures, bytes: 1)
                 var found: [FailedJob] = []
-                while let slice = try await slices.next() {
-                    #expect(slice.count == 1)
-                    found += slice
+                do {
+                    while let slice = try await slices.next() {
+                        #expect(slice.count == 1)
+                        found += slice
+                    }
+                } catch {
+                    await slices.close()
+                    throw error
                 }
                 await slices.close()
                 return found

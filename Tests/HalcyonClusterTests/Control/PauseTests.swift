@@ -64,7 +64,7 @@ import Testing
 @Suite(.limitedParallelism) struct PauseStoreTests {
     private func withStore(_ body: (PauseStore, RedisClient) async throws -> Void) async throws {
         let server = try await RedisServer.start()
-        let redis = RedisClient(try RedisEndpoint(server.url), settings: .patient)
+        let redis = RedisClient(try RedisEndpoint(server.url), settings: .patient())
         let result: Result<Void, any Error>
         do {
             result = .success(try await body(PauseStore(redis, topics: Topics()), redis))

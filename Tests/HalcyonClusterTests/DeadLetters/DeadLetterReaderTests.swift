@@ -35,11 +35,13 @@ import Testing
 
     /// Updates the index. On a busy machine, the broker may respond too late.
     private func update(_ index: inout DeadLetterIndex, _ reader: DeadLetterReader) async throws -> Bool {
+        let end = ContinuousClock.now + .patience
         while true {
             do {
                 return try await reader.update(&index)
-            } catch let error as KafkaError where error.isRetriable {
+            } catch let error as KafkaError where error.isRetriable && ContinuousClock.now < end {
                 // Requests the ends again.
+                try await Task.sleep(for: .milliseconds(10))
             }
         }
     }

@@ -49,12 +49,9 @@ struct ConsumerFixture: Sendable {
     private func createTopics() async throws {
         if let mock {
             try await mock.createTopics(topics.all, partitions: partitions)
-            return
+        } else {
+            try await #require(SharedApacheKafka.current).create(topics.all, partitions: partitions)
         }
-        let admin = try Admin(properties: properties.filter { $0.key == "bootstrap.servers" })
-        let new = topics.all.map { NewTopic($0, partitions: partitions, replication: 1) }
-        _ = try await admin.create(new, within: .seconds(120))
-        await admin.close()
     }
 
     /// Submits jobs named by these numbers, in any order, to all partitions. Left to itself, the producer may send all of

@@ -86,14 +86,11 @@ final class OutboxWorker: Sendable {
 }
 
 extension ConsumerFixture {
-    /// The timeout of lookups, for busy machines.
-    private static let patience = Duration.seconds(120)
-
     /// Returns the values of all committed events, in the order of each partition, once there are at least `count`.
     func committedEvents(atLeast count: Int) async throws -> [String] {
         let found = Lock<[String]>([])
         let reader = try await TopicReader.open(
-            topics.events, from: .beginning, properties: clientProperties, within: Self.patience)
+            topics.events, from: .beginning, properties: clientProperties, within: .patience)
         let reading = Task {
             for try await record in reader {
                 let value = String(decoding: record.value ?? [], as: UTF8.self)
@@ -116,12 +113,12 @@ extension ConsumerFixture {
     /// Returns the committed offsets of the group in the normal lane, and the end offsets.
     func progress() async throws -> (committed: [TopicPartition: GroupOffset], ends: [TopicPartition: Int64]) {
         let admin = try Admin(properties: clientProperties)
-        let metadata = try await admin.metadata(within: Self.patience)
+        let metadata = try await admin.metadata(within: .patience)
         let partitions = metadata.topics[topics.jobs(.normal), default: []].map {
             TopicPartition(topics.jobs(.normal), $0.id)
         }
-        let committed = try await admin.committed(by: topics.prefix, in: partitions, within: Self.patience)
-        let ends = try await admin.watermarks(of: partitions, within: Self.patience).mapValues(\.upperBound)
+        let committed = try await admin.committed(by: topics.prefix, in: partitions, within: .patience)
+        let ends = try await admin.watermarks(of: partitions, within: .patience).mapValues(\.upperBound)
         await admin.close()
         return (committed, ends)
     }

@@ -54,7 +54,7 @@ import Testing
             let small = NewTopic(
                 fixture.topics.prefix + "small", partitions: 1, replication: 1,
                 configuration: ["max.message.bytes": "20000"])
-            _ = try await admin.create([small], within: .seconds(120))
+            _ = try await admin.create([small], within: .patience)
             await admin.close()
             let worker = OutboxWorker(fixture) { name in
                 let events = ProducerRecord(topic: fixture.topics.events, value: Array(name.utf8))
@@ -86,7 +86,7 @@ import Testing
                 // Fences the worker, as the brokers do when a transaction times out.
                 let other = try TransactionalProducer(
                     properties: fixture.clientProperties.merging(["transactional.id": fixture.topics.prefix]) { $1 })
-                try await other.initialize(within: .seconds(120))
+                try await other.initialize(within: .patience)
                 await other.close()
                 try await fixture.submit(60 * round..<60 * (round + 1))
             }
@@ -179,10 +179,10 @@ import Testing
                 properties: fixture.clientProperties.merging(["transactional.id": "jobs-\(fixture.topics.prefix)"]) {
                     $1
                 })
-            try await producer.initialize(within: .seconds(120))
+            try await producer.initialize(within: .patience)
             try await producer.begin()
             _ = await producer.send([ProducerRecord(topic: fixture.topics.jobs(.normal), value: Array("0".utf8))])
-            try await producer.commit(within: .seconds(120))
+            try await producer.commit(within: .patience)
             await producer.close()
             if isTransactional {
                 let worker = OutboxWorker(fixture)

@@ -12,10 +12,8 @@ import Testing
 @Suite(.limitedParallelism) struct PresetStoreTests {
     private func withStore(_ body: (PresetStore, RedisClient, RedisServer) async throws -> Void) async throws {
         let server = try await RedisServer.start()
-        // Two tests stop the server, so commands do not wait long for the next one.
-        var settings = RedisSettings.patient
-        settings.outageGrace = .milliseconds(500)
-        let redis = RedisClient(try RedisEndpoint(server.url), settings: settings)
+        // Two tests stop the server, so commands fail soon instead of waiting for a new server.
+        let redis = RedisClient(try RedisEndpoint(server.url), settings: .patient(outageGrace: .milliseconds(500)))
         let result: Result<Void, any Error>
         do {
             result = .success(try await body(PresetStore(redis, topics: Topics()), redis, server))

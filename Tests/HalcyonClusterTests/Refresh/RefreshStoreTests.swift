@@ -11,7 +11,7 @@ import Testing
         _ options: RefreshOptions = RefreshOptions(), _ body: (RefreshStore, RedisClient) async throws -> Void
     ) async throws {
         let server = try await RedisServer.start()
-        let redis = RedisClient(try RedisEndpoint(server.url), settings: .patient)
+        let redis = RedisClient(try RedisEndpoint(server.url), settings: .patient())
         let result: Result<Void, any Error>
         do {
             result = .success(try await body(RefreshStore(redis, topics: Topics(), options: options), redis))

@@ -19,7 +19,7 @@ enum ResultCacheFixture {
         _ body: (ResultCache, RedisClient, RedisDeployment) async throws -> Void
     ) async throws {
         let redis = try await RedisDeployment.start(kind)
-        let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient)
+        let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient())
         let cache = ResultCache(client, budget: budget)
         let result: Result<Void, any Error>
         do { result = .success(try await body(cache, client, redis)) } catch { result = .failure(error) }
@@ -28,17 +28,6 @@ enum ResultCacheFixture {
         await redis.stop()
         try result.get()
     }
-}
-
-extension RedisSettings {
-    /// Timeouts of two minutes, for busy machines.
-    static let patient: RedisSettings = {
-        var settings = RedisSettings()
-        settings.commandTimeout = .seconds(120)
-        settings.connectTimeout = .seconds(120)
-        settings.outageGrace = .seconds(120)
-        return settings
-    }()
 }
 
 extension RedisValue {

@@ -37,7 +37,7 @@ import Testing
         try await ResultCacheFixture.with(kind) { _, redis, deployment in
             let received = Lock<[String]>([])
             let subscribers = try (0..<2).map { _ in
-                RedisSubscriber(try RedisEndpoint(deployment.url), settings: .patient)
+                RedisSubscriber(try RedisEndpoint(deployment.url), settings: .patient())
             }
             let listeners = subscribers.map { subscriber in
                 Task {

@@ -8,7 +8,7 @@ import Testing
 @Suite(.limitedParallelism) struct WorkerRegistryTests {
     private func withRegistry(_ body: (WorkerRegistry, RedisClient) async throws -> Void) async throws {
         let server = try await RedisServer.start()
-        let redis = RedisClient(try RedisEndpoint(server.url), settings: .patient)
+        let redis = RedisClient(try RedisEndpoint(server.url), settings: .patient())
         let result: Result<Void, any Error>
         do { result = .success(try await body(WorkerRegistry(redis), redis)) } catch { result = .failure(error) }
         await redis.close()

@@ -83,9 +83,7 @@ import Testing
         _ fixture: LeaseFixture, _ names: [LeaseName],
         _ body: (_ one: LeaseSession, _ redis: RedisClient, _ other: LeaseSession) async throws -> Void
     ) async throws {
-        var settings = RedisSettings()
-        (settings.commandTimeout, settings.outageGrace) = (.seconds(60), .seconds(60))
-        let redis = RedisClient(try RedisEndpoint(fixture.server.url), settings: settings)
+        let redis = RedisClient(try RedisEndpoint(fixture.server.url), settings: .patient())
         var options = LeaseFixture.patient
         options.fallbackTimeout = .zero
         let (first, second) = (try fixture.process(options, over: redis), try fixture.process())

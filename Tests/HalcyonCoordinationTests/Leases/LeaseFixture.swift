@@ -15,7 +15,7 @@ final class LeaseFixture: Sendable {
 
     init(_ url: String, _ server: RedisServer) async throws {
         (self.url, self.server) = (url, server)
-        redis = RedisClient(try RedisEndpoint(url), settings: .patient)
+        redis = RedisClient(try RedisEndpoint(url), settings: .patient())
         product = "halcyon:{\(UInt64.random(in: .min ... .max))}:picture"
     }
 
@@ -73,16 +73,6 @@ final class LeaseFixture: Sendable {
         for body in closing.withLock({ $0 }) { await body() }
         await redis.close()
     }
-}
-
-extension RedisSettings {
-    /// Timeouts of two minutes, for busy machines.
-    static let patient: RedisSettings = {
-        var settings = RedisSettings()
-        (settings.commandTimeout, settings.connectTimeout) = (.seconds(120), .seconds(120))
-        settings.outageGrace = .seconds(120)
-        return settings
-    }()
 }
 
 /// The error for a lease that was not acquired.

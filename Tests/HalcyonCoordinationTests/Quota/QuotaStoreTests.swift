@@ -9,7 +9,7 @@ import Testing
 @Suite(.limitedParallelism) struct QuotaStoreTests {
     private static func withTracker(_ body: (QuotaTracker, RedisClient) async throws -> Void) async throws {
         let server = try await RedisServer.start()
-        let client = RedisClient(try RedisEndpoint(server.url), settings: .patient)
+        let client = RedisClient(try RedisEndpoint(server.url), settings: .patient())
         let tracker = QuotaTracker(client, Budget(bytes: 100, count: 3))
         let result: Result<Void, any Error>
         do { result = .success(try await body(tracker, client)) } catch { result = .failure(error) }
@@ -82,10 +82,8 @@ import Testing
     @Test func toleratesAndCountsRedisErrors() async throws {
         let metrics = Metrics()
         let server = try await RedisServer.start()
-        // Commands do not wait long for the server after it was stopped.
-        var settings = RedisSettings.patient
-        settings.outageGrace = .milliseconds(500)
-        let client = RedisClient(try RedisEndpoint(server.url), settings: settings)
+        // Commands fail soon after the server was stopped.
+        let client = RedisClient(try RedisEndpoint(server.url), settings: .patient(outageGrace: .milliseconds(500)))
         let errors = ToleratedErrors(of: "budget", log: .silent, metrics: metrics)
         let tracker = QuotaTracker(client, Budget(count: 3), errors: errors)
         let counted = #"halcyon_tolerated_errors_total{operation="budget"}"#

@@ -48,7 +48,8 @@ extension DeadLetterFixture {
     /// Returns all records of a topic.
     func records(of topic: String) async throws -> [ConsumedRecord] {
         let reader = try await TopicReader.open(
-            topic, from: .beginning, properties: ["bootstrap.servers": brokers] + MockCluster.fetchProperties)
+            topic, from: .beginning, properties: ["bootstrap.servers": brokers] + MockCluster.fetchProperties,
+            within: .patience)
         var records: [ConsumedRecord] = []
         let count = reader.endOffsets.values.reduce(0, +)
         while records.count < count, let batch = try await reader.nextBatch() { records += batch.records }

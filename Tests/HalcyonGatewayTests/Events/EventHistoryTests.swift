@@ -178,12 +178,7 @@ import Testing
                     let one = try await client.send(.get, path).json
                     let events = try #require(one["events"] as? [[String: Any]])
                     #expect(events.last?["type"] as? String == "halcyon.image.ready")
-                    // The gateway itself waits only for some seconds for Kafka.
-                    let answer = try await firstValue("the message is read") { () async throws -> HTTPResponse? in
-                        let answer = try await client.send(.get, path + "/message")
-                        return answer.status == 503 ? nil : answer
-                    }
-                    let message = answer.json
+                    let message = try await client.sendUntilAvailable(.get, path + "/message").json
                     let original = try #require(message["job"] as? [String: Any])
                     #expect(original["tenant"] as? String == "shop" && original["id"] as? String == "a/ä b")
                     #expect(message["record"] as? String == one["record"] as? String)

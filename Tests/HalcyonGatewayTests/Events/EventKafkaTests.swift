@@ -138,9 +138,9 @@ extension EventFixture {
         // An abort that arrives before its records is rejected.
         #expect(await sends.failures().isEmpty)
         if commits {
-            try await producer.commit(within: .seconds(120))
+            try await producer.commit(within: .patience)
         } else {
-            try await producer.abort(within: .seconds(120))
+            try await producer.abort(within: .patience)
         }
     }
 }

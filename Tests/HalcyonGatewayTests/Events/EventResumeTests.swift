@@ -130,7 +130,7 @@ import Testing
                                 found += try await next.jobs(1)
                                 cursor = next.lastEventID
                             }
-                        } catch is RawClient.Closed {
+                        } catch is RawClient.Closed where turn % 2 == 1 {
                             // The stream fell behind the small ring buffer.
                         }
                     }

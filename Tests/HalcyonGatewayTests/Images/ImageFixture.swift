@@ -57,15 +57,12 @@ struct ImageFixture {
     /// Runs `body` with a Redis and a server with these settings, and stops both.
     static func with(
         _ kind: RedisDeployment.Kind = .server, _ access: AccessOptions = AccessOptions(),
-        _ settings: RedisSettings? = nil, imageCache: ImageMemoryCacheOptions = .none, store: ResultStore? = nil,
+        _ settings: RedisSettings = .patient(), imageCache: ImageMemoryCacheOptions = .none, store: ResultStore? = nil,
         redirects: Bool = false, cacheTags: CacheTagOptions = CacheTagOptions(),
         _ body: (ImageFixture) async throws -> Void
     ) async throws {
-        var patient = RedisSettings()
-        (patient.commandTimeout, patient.connectTimeout) = (.seconds(120), .seconds(120))
-        patient.outageGrace = .seconds(120)
         let server = try await RedisDeployment.start(kind)
-        let redis = RedisClient(try RedisEndpoint(server.url), settings: settings ?? patient)
+        let redis = RedisClient(try RedisEndpoint(server.url), settings: settings)
         let cache = ResultCache(redis)
         let result: Result<Void, any Error>
         do {

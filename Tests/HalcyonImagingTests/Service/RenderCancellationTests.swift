@@ -45,7 +45,10 @@ import Testing
                 do {
                     _ = try await fixture.rendering(source, [enlarged], cancelledAfter: .milliseconds(100))
                     return false
-                } catch is CancellationError { return true }
+                } catch {
+                    #expect(error is CancellationError)
+                    return true
+                }
             }
             #expect(fixture.children.processes.isEmpty)
         }

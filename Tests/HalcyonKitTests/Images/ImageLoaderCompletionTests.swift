@@ -116,7 +116,7 @@ extension ClusterTests {
             let port = LoopbackPort.reserve()
             var gateway = try await cluster.startGateway(on: port)
             var configuration = HalcyonClient.Configuration()
-            configuration.retryTimeout = .seconds(120)
+            configuration.retryTimeout = .patience
             let client = HalcyonClient(URL(string: "http://127.0.0.1:\(port)")!, configuration: configuration)
             calls.loader(client).load(ImageRequest(ImageJob.Source(origin.url("/back.jpg")), width: 90)) {
                 calls.add($0)

@@ -184,16 +184,16 @@ import Testing
 
     @Test func drainLeavesWaitingRetriesToTheNextNotifier() async throws {
         let origin = RawOrigin.flaky(1, "500 Internal Server Error")
-        try await NotificationFixture.with(webhookDelays: [.seconds(2)]) { fixture in
+        try await NotificationFixture.with(webhookDelays: [.seconds(2)], session: .seconds(6)) { fixture in
             try await fixture.withNotifier {
                 $0.setTargets(["shop": origin])
                 $0.webhooks.retries.inProcess = 0
             } _: {
                 try await fixture.publish(fixture.record("a", for: "shop"))
-                try await until("the event waits for its retry") { fixture.count("webhooks", "retried") == 1 }
+                try await until("the event waits for its retry") { fixture.count("webhooks", "retried") >= 1 }
             }
             try await fixture.withNotifier({ $0.setTargets(["shop": origin]) }) {
-                try await until("the event is delivered") { fixture.count("webhooks", "delivered") == 1 }
+                try await until("the event is delivered") { fixture.count("webhooks", "delivered") >= 1 }
             }
             #expect(origin.requests.count >= 2)
         }

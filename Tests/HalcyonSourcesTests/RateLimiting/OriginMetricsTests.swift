@@ -19,7 +19,7 @@ import Testing
         }
         #expect(metrics.value(of: "halcyon_origin_refusals_total") == 4)
         #expect(metrics.value(of: "halcyon_origin_waiting") == 0)
-        try await until("the last cooldown ends") { metrics.value(of: "halcyon_origin_circuit_breakers_open") == 2 }
+        try await until("the short cooldown ends") { metrics.value(of: "halcyon_origin_circuit_breakers_open") == 2 }
     }
 
     @Test func countsWaitersAndIgnoresCancellation() async throws {

@@ -265,7 +265,7 @@ import Vips
 
     private static func python(_ program: String, _ arguments: [String]) async throws -> NSDictionary {
         let run = try await ChildProcess.run(
-            try await PythonTools.interpreter(), ["-c", program] + arguments, timeLimit: .seconds(120),
+            try await PythonTools.interpreter(), ["-c", program] + arguments, timeLimit: .patience,
             outputLimit: 16 << 20)
         try #require(run.end == .exit(.code(0)), "\(run.errors)")
         return try #require(try JSONSerialization.jsonObject(with: Data(run.output)) as? NSDictionary)

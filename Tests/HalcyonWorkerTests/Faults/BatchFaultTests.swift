@@ -88,7 +88,7 @@ import Testing
             fixture.topics.jobs(.normal), from: .beginning,
             properties: [
                 "bootstrap.servers": fixture.kafka.bootstrapServers, "isolation.level": "read_committed",
-            ], tellsEnds: true, within: .seconds(120))
+            ], tellsEnds: true, within: .patience)
         var (keys, positions): ([String], [Int32: Int64]) = ([], reader.startOffsets)
         while reader.endOffsets.contains(where: { positions[$0.key, default: 0] < $0.value }) {
             guard let batch = try await reader.nextBatch() else { break }

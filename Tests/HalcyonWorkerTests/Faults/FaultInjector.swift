@@ -29,6 +29,11 @@ struct FaultInjector: Sendable {
         let lag: Duration
         /// The number of keys whose waiters left before the lease ended.
         let abandoned: Int
+
+        /// True if there were takeovers, each within 1.5 s after the end of the lease, plus the lag of the machine.
+        var isInTime: Bool {
+            !takeovers.isEmpty && takeovers.allSatisfy { $0 <= FaultInjector.lease + .milliseconds(1500) + lag }
+        }
     }
 
     static let lease = Duration.seconds(2)
@@ -66,7 +71,7 @@ struct FaultInjector: Sendable {
     }
 
     private func candidate(_ phase: Phase, _ numbers: inout SeededNumbers) async throws -> WorkerProcesses.Member {
-        let end = ContinuousClock.now + .seconds(120)
+        let end = ContinuousClock.now + .patience
         while .now < end {
             let snapshot = monitor.snapshot
             let found = processes.members.shuffled(using: &numbers).first { member in
@@ -127,7 +132,7 @@ struct FaultInjector: Sendable {
     /// Waits until each worker has been seen working or waiting for others, that is until the group has settled.
     private func waitForAllWorkers() async throws {
         var missing = Set(processes.members.map(\.name))
-        let end = ContinuousClock.now + .seconds(120)
+        let end = ContinuousClock.now + .patience
         // The first snapshot may show leases from before the fault.
         let old = monitor.snapshot
         while !missing.isEmpty {

@@ -30,10 +30,7 @@ import Testing
         let (topics, properties) = (
             Topics(prefix: SharedApacheKafka.uniquePrefix()), ["bootstrap.servers": kafka.bootstrapServers]
         )
-        let admin = try Admin(properties: properties)
-        let new = topics.all.map { NewTopic($0, partitions: 2, replication: 1) }
-        _ = try await admin.create(new, within: .seconds(120))
-        await admin.close()
+        try await kafka.create(topics.all, partitions: 2)
         let settings = [
             "HALCYON_LOG_LEVEL": "error", "HALCYON_DELIVERY": "exactly-once",
             "HALCYON_WEBHOOKS_URL_shop": origin.url("/hook"),

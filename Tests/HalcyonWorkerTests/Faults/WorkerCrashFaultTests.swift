@@ -13,7 +13,7 @@ import Testing
     @Test func otherWorkersContinueWhenOneIsKilledAndReplaced() async throws {
         let kafka = try #require(SharedApacheKafka.current)
         let redis = try await RedisServer.start()
-        let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient)
+        let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient())
         let result: Result<Void, any Error>
         do {
             result = .success(try await run(kafka, redis, client))
@@ -28,10 +28,7 @@ import Testing
     private func run(_ kafka: ApacheKafka, _ redis: RedisServer, _ client: RedisClient) async throws {
         let topics = Topics(prefix: SharedApacheKafka.uniquePrefix())
         let properties = ["bootstrap.servers": kafka.bootstrapServers]
-        let admin = try Admin(properties: properties)
-        let new = topics.all.map { NewTopic($0, partitions: 6, replication: 1) }
-        _ = try await admin.create(new, within: .seconds(120))
-        await admin.close()
+        try await kafka.create(topics.all, partitions: 6)
         let registry = WorkerRegistry(client)
         var workers: [ChildProcess] = []
         func start() async throws {

@@ -24,7 +24,7 @@ struct FaultFixture: Sendable {
         let properties = ["bootstrap.servers": kafka.bootstrapServers]
         try await kafka.create(topics.all, partitions: JobStream.partitions)
         let redis = try await RedisServer.start()
-        let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient)
+        let client = RedisClient(try RedisEndpoint(redis.url), settings: .patient())
         let events = try await EventLog(topics, properties)
         // Without idempotence a job could be written twice if the broker is killed before it acknowledges, and would be
         // two jobs.

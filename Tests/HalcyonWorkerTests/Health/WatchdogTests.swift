@@ -46,11 +46,15 @@ import Vips
             var stuck = ""
             while !hasStarted.withLock({ $0 }) {
                 let id = stuck + "a"
+                try #require(id.count <= 20, "no rendering starts within its time limit")
                 try await cluster.submit(
                     #"{"id":"\#(id)","source":"\#(origin.url("/a"))","width":9,"height":9,"processors":["blocking"]}"#)
                 // On a busy machine, the time limit may pass before the rendering starts.
                 try await until("the rendering starts or the job ends") {
                     hasStarted.withLock { $0 } || cluster.events.terminal.contains { $0.jobID == id }
+                }
+                if let end = cluster.events.terminal.first(where: { $0.jobID == id }) {
+                    try #require(end.code == "timeout", "\(end.json)")
                 }
                 stuck = id
             }

@@ -5,7 +5,7 @@ import Testing
 
 /// Runs `body` with a private cluster and a client of it, and stops both.
 func withCluster(
-    masters: Int = 3, replicas: Int = 0, settings: RedisSettings = longTimeouts,
+    masters: Int = 3, replicas: Int = 0, settings: RedisSettings = .patient(),
     onStateChange: @escaping @Sendable (RedisState) -> Void = { _ in },
     _ body: (RedisClusterServer, RedisClient) async throws -> Void
 ) async throws {

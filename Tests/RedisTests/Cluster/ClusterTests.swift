@@ -133,7 +133,7 @@ import Testing
             let log = StateLog()
             let client = RedisClient(
                 try RedisEndpoint("redis+cluster://127.0.0.1:\(dead),localhost:\(cluster.nodes[1].port)"),
-                settings: longTimeouts, onStateChange: log.record)
+                settings: .patient(), onStateChange: log.record)
             #expect(try await client.send("SET", "a", 1) == .status("OK"))
             #expect(try await client.masters().count == 3)
             #expect(log.states == [.connected])
@@ -164,7 +164,7 @@ import Testing
             }
             let hosts = cluster.url.dropFirst("redis+cluster://".count)
             let client = RedisClient(
-                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: longTimeouts)
+                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: .patient())
             for number in 0..<10 {
                 #expect(try await client.send("SET", "halcyon:{\(number)}", 1) == .status("OK"))
             }
@@ -173,7 +173,7 @@ import Testing
             await expectFailure(.server("NOPERM")) { try await client.send("SET", "other", 1) }
             await expectFailure(.server("NOPERM")) { try await client.send(["FLUSHALL"], to: client.masters()[0]) }
             let subscriber = RedisSubscriber(
-                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: longTimeouts)
+                try RedisEndpoint("redis+cluster://anna:pass%2Fword@\(hosts)"), settings: .patient())
             var messages = try await subscriber.subscribe("halcyon:news").makeAsyncIterator()
             _ = try await client.send("PUBLISH", "halcyon:news", "x")
             #expect(await messages.next()?.payload == [120])

@@ -100,7 +100,7 @@ import Testing
             let place = "\(sentinels.hosts)/\(RedisSentinels.service)"
             let client = RedisClient(
                 try RedisEndpoint("redis+sentinel://default:hunter2@\(place)?sentinel-password=eve3"),
-                settings: longTimeouts)
+                settings: .patient())
             #expect(try await client.send("ACL", "WHOAMI").string == "default")
             await client.close()
 

@@ -32,10 +32,16 @@ enum Executable {
     ) async throws -> Run {
         let folder = TemporaryFolder("run")
         let file = input.map { folder.write($0.utf8, to: "input") } ?? "/dev/null"
-        let exit = try await start(arguments, input: file, environment: environment, in: folder).exit()
-        let run = Run(exit: exit, bytes: folder.read("output"), errors: text(folder.read("errors")))
+        let process = try await start(arguments, input: file, environment: environment, in: folder)
+        let run = await result(of: process, in: folder)
         await folder.remove()
         return run
+    }
+
+    /// Waits for the exit of a program that was started in a folder, and returns what it has written there.
+    static func result(of process: ChildProcess, in folder: TemporaryFolder) async -> Run {
+        let exit = await process.exit()
+        return Run(exit: exit, bytes: folder.read("output"), errors: text(folder.read("errors")))
     }
 
     /// Starts the program, interrupts it after `body`, and waits for its exit.
@@ -44,11 +50,12 @@ enum Executable {
     ) async throws -> Run {
         let folder = TemporaryFolder("interrupted")
         let process = try await start(arguments, environment: environment, in: folder)
-        try await body(folder)
+        let outcome: Result<Void, any Error>
+        do { outcome = .success(try await body(folder)) } catch { outcome = .failure(error) }
         process.send(SIGINT)
-        let exit = await process.exit()
-        let run = Run(exit: exit, bytes: folder.read("output"), errors: text(folder.read("errors")))
+        let run = await result(of: process, in: folder)
         await folder.remove()
+        try outcome.get()
         return run
     }
 
@@ -74,6 +81,12 @@ struct Run: Sendable {
     func expect(_ code: Int32, sourceLocation: SourceLocation = #_sourceLocation) -> Run {
         #expect(exit == .code(code), "\(output)\n\(errors)", sourceLocation: sourceLocation)
         return self
+    }
+
+    /// Expects that standard error is empty, except for reports that the first event is late, as on a busy machine.
+    func expectNoErrors(sourceLocation: SourceLocation = #_sourceLocation) {
+        let lines = errors.split(separator: "\n").filter { !$0.contains("no events for these jobs within") }
+        #expect(lines.isEmpty, sourceLocation: sourceLocation)
     }
 }
 

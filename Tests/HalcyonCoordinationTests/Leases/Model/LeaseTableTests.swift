@@ -10,8 +10,8 @@ import Testing
     @Test(arguments: [1, 2, 3, 4] as [UInt64]) func matchesTheScriptsOnRedis(seed: UInt64) async throws {
         let server = try await RedisServer.start()
         let endpoint = try RedisEndpoint(server.url)
-        let redis = RedisClient(endpoint, settings: .patient)
-        let subscriber = RedisSubscriber(endpoint, settings: .patient)
+        let redis = RedisClient(endpoint, settings: .patient())
+        let subscriber = RedisSubscriber(endpoint, settings: .patient())
         var numbers = SeededNumbers(seed: seed)
         let tables = LeaseTableComparison(redis, items: 3, prefix: "s\(seed)")
         let received = Lock<[[[UInt8]]]>([[], [], []])
