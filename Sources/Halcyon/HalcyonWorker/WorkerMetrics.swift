@@ -84,9 +84,10 @@ struct WorkerMetrics: Sendable {
     }
 
     /// Counts the cache hits and misses of a job's variants.
-    func lookedUp(_ job: JobContext, _ found: [ResultKey: ImageResult]) {
+    func lookedUp(_ job: JobContext, hits: Int) {
         guard job.job.cache.looksAtResults else { return }
-        for key in job.keys { (found[key] == nil ? lookups.misses : lookups.hits).add() }
+        lookups.hits.add(hits)
+        lookups.misses.add(job.keys.count - hits)
     }
 
     /// Counts a failed attempt that is retried.

@@ -27,16 +27,16 @@ extension JobPipeline {
         if jobs.isEmpty { return }
         let found = await lookup.find(all: jobs.map(\.job))
         var hits: [CachedJob] = []
-        for ((delivery, job), results) in zip(jobs, found) {
-            if let results, var ready = job.ready(from: results) {
-                report.lookedUp(job, results)
+        for ((delivery, job), cached) in zip(jobs, found) {
+            if let cached, var ready = job.ready(from: cached) {
+                report.lookedUp(job, hits: cached.count)
                 var attempts = JobAttempts(job)
                 attempts.queued(job)
                 attempts.begin()
                 attempts.succeeded(&ready)
                 hits.append(CachedJob(delivery: delivery, job: job, ready: ready))
             } else {
-                start(delivery, .job(job), results)
+                start(delivery, .job(job), cached.map(job.byKey))
             }
         }
         await publish(hits, onEnd)

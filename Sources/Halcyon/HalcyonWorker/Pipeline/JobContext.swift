@@ -175,6 +175,12 @@ final class JobContext: Sendable {
         }
     }
 
+    /// Returns results by key.
+    /// - Parameter cached: The results of the keys, in their order.
+    func byKey(_ cached: [ImageResult?]) -> [ResultKey: ImageResult] {
+        zip(keys, cached).reduce(into: [:]) { $0[$1.0] = $1.1 }
+    }
+
     /// Returns the results of the variants that have one, in the order of the job, with the names of the variants.
     func named(_ results: [ResultKey: ImageResult]) -> [ImageResult] {
         keys.indices.compactMap { index in
@@ -191,9 +197,17 @@ final class JobContext: Sendable {
     }
 
     /// Returns the event of a job whose results are all cached, or nil if some must be rendered or uploaded.
-    func ready(from cached: [ResultKey: ImageResult], _ origin: CacheStatus = .memory) -> Ready? {
-        guard !job.delivery.isPut, !job.isPrefetch, missing(from: cached).isEmpty else { return nil }
-        return Ready(results: named(cached), origin: origin, timings: Timings())
+    func ready(from cached: [ResultKey: ImageResult], _ origin: CacheStatus) -> Ready? {
+        ready(from: keys.map { cached[$0] }, origin)
+    }
+
+    /// Returns the event of a job whose results are all cached, or nil if some must be rendered or uploaded.
+    /// - Parameter cached: The results of the keys, in their order.
+    func ready(from cached: [ImageResult?], _ origin: CacheStatus = .memory) -> Ready? {
+        var results = cached.compactMap(\.self)
+        guard !job.delivery.isPut, !job.isPrefetch, results.count == keys.count else { return nil }
+        for index in results.indices { results[index].name = job.name(ofVariant: index) }
+        return Ready(results: results, origin: origin, timings: Timings())
     }
 
     /// The identity by which the job is cancelled or superseded.

@@ -77,7 +77,7 @@ final class JobPipeline: Sendable {
                 } else {
                     try await lookup.find(job)
                 }
-            report.lookedUp(job, cached)
+            report.lookedUp(job, hits: job.keys.count { cached[$0] != nil })
             if let ready = job.ready(from: cached, origin) {
                 await tags.index(ready.results, of: job)
                 await presetJobs.index(ready.results, of: job, delivery.record)

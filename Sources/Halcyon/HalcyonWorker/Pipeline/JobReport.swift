@@ -23,7 +23,8 @@ struct JobReport: Sendable {
         log.warning("job refused", job.merging(LogMetadata(refusal.failure)))
     }
 
-    func lookedUp(_ job: JobContext, _ found: [ResultKey: ImageResult]) { metrics.lookedUp(job, found) }
+    /// - Parameter hits: The number of the job's variants whose results are cached.
+    func lookedUp(_ job: JobContext, hits: Int) { metrics.lookedUp(job, hits: hits) }
 
     func willRetry(_ job: JobContext, _ failed: FailedJob, after seconds: Double) {
         metrics.retried(failed.failure.code, .process)

@@ -45,21 +45,21 @@ struct LookupStage: Sendable {
 
     /// Returns the cached results of several jobs, in one pipelined call, for jobs whose rules extend no TTL and whose
     /// events carry no bytes.
-    /// - Returns: One entry per job, in their order. An entry is nil while Redis is unavailable.
-    func find(all jobs: [JobContext]) async -> [[ResultKey: ImageResult]?] {
-        let keys = jobs.flatMap(\.keys)
-        let names = keys.map(\.description)
+    /// - Returns: One entry per job, in their order: the results of its keys, nil for those that are missing. An entry
+    ///   is nil while Redis is unavailable.
+    func find(all jobs: [JobContext]) async -> [[ImageResult?]?] {
+        let names = jobs.flatMap { $0.keys.map(\.description) }
         guard let found = await errors.tolerating({ try await results.find(names) }) else {
             return jobs.map { _ in nil }
         }
-        var rest = found[...]
+        var next = 0
         return jobs.map { job in
-            var ready: [ResultKey: ImageResult] = [:]
-            for key in job.keys {
-                if let result = rest.removeFirst() { ready[key] = ImageResult(key: key.description, result) }
+            let cached = job.keys.map { _ -> ImageResult? in
+                defer { next += 1 }
+                return found[next].map { ImageResult(key: names[next], $0) }
             }
-            if !ready.isEmpty { results.used(ready.keys.lazy.map(\.description), of: job.job.tenant) }
-            return ready
+            results.used(cached.lazy.compactMap(\.self?.key), of: job.job.tenant)
+            return cached
         }
     }
 
