@@ -45,8 +45,8 @@ func module(
     library(name, "Sources/\(folder)/\(name)", dependencies, exclude: exclude, swift: swift, linker: linker)
 }
 
-func program(_ name: String, _ path: String, _ dependencies: [String]) -> Target {
-    .executableTarget(name: name, dependencies: targets(dependencies), path: path)
+func program(_ name: String, _ path: String, _ dependencies: [String], linker: [LinkerSetting]? = nil) -> Target {
+    .executableTarget(name: name, dependencies: targets(dependencies), path: path, linkerSettings: linker)
 }
 
 /// A test target with the name of its module. Shared code is in `Tests/Support`.
@@ -63,6 +63,9 @@ let hiredisTLS: [LinkerSetting]? =
     ["/usr/include", "/usr/local/include", "/opt/homebrew/include"]
         .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
     ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : nil
+
+/// The memory allocator of programs that process jobs, instead of that of the C library (docs/deployment.md).
+let allocator: [LinkerSetting] = [.linkedLibrary("tcmalloc_minimal")]
 
 /// Modules that render images.
 let imaging = ["Vips", "HalcyonModel", "HalcyonImaging"]
@@ -148,10 +151,10 @@ let package = Package(
                 "ProgramSettings", "Vips", "Curl", "HTTPServer", "HalcyonImaging", "HalcyonTelemetry",
                 "HalcyonNotifications", "HalcyonWorker", "HalcyonGateway",
             ]),
-        program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCLI"]),
+        program("halcyon", "Sources/Halcyon/halcyon", ["HalcyonCLI"], linker: allocator),
 
         // Examples: a program with extensions (docs/extending.md), and two that use the client (docs/clients.md).
-        program("halcyon-extended", "Examples/Extended", extensible),
+        program("halcyon-extended", "Examples/Extended", extensible, linker: allocator),
         program("server-example", "Examples/Swift/Server", ["HTTPServer", "HalcyonKit"]),
         .executableTarget(
             name: "client-example", dependencies: ["HalcyonKit"], path: "Examples/Swift/CommandLine",

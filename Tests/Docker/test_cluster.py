@@ -150,7 +150,7 @@ class Running(unittest.TestCase):
                 self.assertEqual({int(container.status(f"Cap{name}"), 16) for name in ("Inh", "Prm", "Eff", "Bnd", "Amb")}, {0})
                 self.assertEqual(container.status("NoNewPrivs"), "1")
                 self.assertEqual(docker("diff", container.name).stdout, "")
-                self.assertIn("/libjemalloc.so.2\n", pathlib.Path(f"/proc/{container.process}/maps").read_text(encoding="utf-8"))
+                self.assertIn("/libtcmalloc_minimal.so.4", pathlib.Path(f"/proc/{container.process}/maps").read_text(encoding="utf-8"))
 
     def test_gateway_renders(self):
         begin = time.monotonic()

@@ -44,6 +44,9 @@ void clinux_name_thread(const char *name);
 /// How many processors the calling thread may run on (sched_getaffinity(2)).
 int clinux_bound_processors(void);
 
+/// Has tcmalloc return free memory to the system. No effect in programs with another allocator.
+void clinux_release_free_memory(void);
+
 /// O_PATH, which stands behind _GNU_SOURCE: a descriptor that only names a place.
 extern const int clinux_o_path;
 

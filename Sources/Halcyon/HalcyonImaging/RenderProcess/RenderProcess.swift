@@ -117,7 +117,9 @@ public struct RenderProcessOptions: Sendable {
     /// The environment variables that libraries use, without the secrets in settings.
     private static let environment: [String: String] = {
         let names: Set = ["PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "GLIBC_TUNABLES"]
-        let beginnings = ["LC_", "LD_", "MALLOC_", "VIPS_", "FONTCONFIG_", "XDG_", "ASAN_", "LSAN_", "TSAN_"]
+        let beginnings = [
+            "LC_", "LD_", "MALLOC_", "TCMALLOC_", "VIPS_", "FONTCONFIG_", "XDG_", "ASAN_", "LSAN_", "TSAN_",
+        ]
         var variables = environmentVariables().filter { name, _ in
             names.contains(name) || beginnings.contains(where: name.hasPrefix)
         }
@@ -218,6 +220,7 @@ public enum RenderProcessProgram {
         let asked = message.bodies.reduce(0) { $0 + $1.count }
         memory?.limit(to: request.memory + asked)
         let answer = try answer(to: request, message.bodies, within: memory, extensions)
+        clinux_release_free_memory()
         // The source and the files are freed with the messages. Most of the memory under a sanitizer is its own.
         let kept = clinux_has_sanitizer() ? 0 : max(0, privateBytes() - asked - answer.bytes)
         return try RenderReply.message(answer, privateBytes: kept)

@@ -137,19 +137,17 @@ public final class RenderProcessPool: Sendable {
 ///
 /// The memory of a rendering is an estimate, and the parent process checks the actual use. If the parent cannot check
 /// it in time, the render process fails or crashes, and not the worker or the machine. Libraries reserve up to twice
-/// the memory that they use.
+/// the memory that they use, and an allocator keeps what earlier renderings have reserved.
 struct GrantedMemory {
     /// The additional memory of a process, in bytes, for caches of libraries, fragmentation, and thread stacks, which
     /// are reserved but hardly used.
     private static let spare = 64 << 20 + ResourceLimits.processors * (16 << 20)
 
-    private let base = dataBytes()
-
     /// Sets the limit for a rendering that needs this number of bytes.
     func limit(to bytes: Int) {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = min(limit.rlim_max, rlim_t(base + Self.spare + 2 * bytes))
+        limit.rlim_cur = min(limit.rlim_max, rlim_t(dataBytes() + Self.spare + 2 * bytes))
         setrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit)
     }
 
