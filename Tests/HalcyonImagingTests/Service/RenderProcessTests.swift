@@ -272,6 +272,18 @@ import Vips
         }
     }
 
+    /// The allocator of the process does not return addresses to the system.
+    @Test(
+        .enabled(if: !clinux_has_sanitizer(), "its shadow memory is larger than any limit"),
+        arguments: [256 << 20, 2 << 30])
+    func replacesAProcessThatHasReservedHalfOfItsLimit(_ memory: Int) async throws {
+        let source = try await TestImages.noise(.png, width: 20_000, height: 1000)
+        try await RenderFixture.with({ $0.memory = memory }) { fixture in
+            _ = try await fixture.service.render(source, [filling(9, 9, as: .png), filling(8, 8, as: .png)])
+            #expect(fixture.children.processes.isEmpty == (memory == 256 << 20))
+        }
+    }
+
     @Test(.extended, .enabled(if: !clinux_has_sanitizer(), "its shadow memory is larger than any limit"))
     func retriesARenderingThatExceedsItsEstimate()
         async throws

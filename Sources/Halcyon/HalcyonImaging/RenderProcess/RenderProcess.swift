@@ -218,16 +218,17 @@ public enum RenderProcessProgram {
         let request = try message.value(RenderRequest.self)
         CPULimit.limit(to: request.limits.renderTime)
         let asked = message.bodies.reduce(0) { $0 + $1.count }
-        memory?.limit(to: request.memory + asked)
-        let answer = try answer(to: request, message.bodies, within: memory, extensions)
+        let most = memory?.limit(to: request.memory + asked) ?? .max
+        let answer = try answer(to: request, message.bodies, within: most, extensions)
         clinux_release_free_memory()
         // The source and the files are freed with the messages. Most of the memory under a sanitizer is its own.
-        let kept = clinux_has_sanitizer() ? 0 : max(0, privateBytes() - asked - answer.bytes)
+        let kept = memory.map { $0.isSpent ? .max : max(0, privateBytes() - asked - answer.bytes) } ?? 0
         return try RenderReply.message(answer, privateBytes: kept)
     }
 
+    /// - Parameter most: The private memory in bytes beyond which a failed allocation may be the cause of a failure.
     private static func answer(
-        to request: RenderRequest, _ bodies: [[UInt8]], within memory: GrantedMemory?, _ extensions: Extensions
+        to request: RenderRequest, _ bodies: [[UInt8]], within most: Int, _ extensions: Extensions
     ) throws -> RenderReply.RenderResponse {
         let (result, peak) = peakPrivateBytes { () -> Result<RenderReply.RenderResponse, any Error> in
             Result {
@@ -240,7 +241,7 @@ public enum RenderProcessProgram {
             return try result.get()
         } catch let failure as JobError {
             // Some encoders fail without telling that an allocation failed.
-            let isExhausted = failure.code == .internal && peak.map { memory?.isExhausted(by: $0) == true } == true
+            let isExhausted = failure.code == .internal && peak.map { $0 > most } == true
             guard failure.isOutOfMemory || isExhausted else { return .failed(failure) }
             let most = request.limits.memory
             guard request.memory >= most else { return .needs(memory: most) }

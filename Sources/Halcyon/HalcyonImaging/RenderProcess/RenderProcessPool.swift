@@ -143,18 +143,27 @@ struct GrantedMemory {
     /// are reserved but hardly used.
     private static let spare = 64 << 20 + ResourceLimits.processors * (16 << 20)
 
-    /// Sets the limit for a rendering that needs this number of bytes.
-    func limit(to bytes: Int) {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = min(limit.rlim_max, rlim_t(dataBytes() + Self.spare + 2 * bytes))
+    private let base = dataBytes()
+
+    /// Sets the limit for a rendering that needs this number of bytes, beyond what the process has reserved.
+    /// - Returns: The private memory in bytes beyond which a failed allocation may be the cause of a failure.
+    func limit(to bytes: Int) -> Int {
+        guard var limit = Self.limit else { return .max }
+        let granted = Self.spare + 2 * bytes
+        limit.rlim_cur = min(limit.rlim_max, rlim_t(dataBytes() + granted))
         setrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit)
+        return min(Int(clamping: limit.rlim_max), base + granted) / 2
     }
 
-    /// True if a rendering has used so much of the limit that a failed allocation may be the cause of its failure.
-    /// - Parameter peak: the maximum private memory of the process, in bytes.
-    func isExhausted(by peak: Int) -> Bool {
+    /// True if the process has reserved so much that a large rendering would not find enough. tcmalloc returns memory to
+    /// the system, but never addresses.
+    var isSpent: Bool {
+        guard let limit = Self.limit else { return false }
+        return dataBytes() - base > (Int(clamping: limit.rlim_max) - base) / 2
+    }
+
+    private static var limit: rlimit? {
         var limit = rlimit()
-        return getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0 && rlim_t(peak) > limit.rlim_cur / 2
+        return getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0 ? limit : nil
     }
 }

@@ -178,7 +178,9 @@ final class JobContext: Sendable {
     /// Returns results by key.
     /// - Parameter cached: The results of the keys, in their order.
     func byKey(_ cached: [ImageResult?]) -> [ResultKey: ImageResult] {
-        zip(keys, cached).reduce(into: [:]) { $0[$1.0] = $1.1 }
+        var results: [ResultKey: ImageResult] = [:]
+        for case (let key, let result?) in zip(keys, cached) { results[key] = result }
+        return results
     }
 
     /// Returns the results of the variants that have one, in the order of the job, with the names of the variants.

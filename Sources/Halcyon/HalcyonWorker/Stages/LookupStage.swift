@@ -58,7 +58,8 @@ struct LookupStage: Sendable {
                 defer { next += 1 }
                 return found[next].map { ImageResult(key: names[next], $0) }
             }
-            results.used(cached.lazy.compactMap(\.self?.key), of: job.job.tenant)
+            let used = cached.lazy.compactMap(\.self?.key)
+            if !used.isEmpty { results.used(used, of: job.job.tenant) }
             return cached
         }
     }
