@@ -272,7 +272,7 @@ import Vips
         }
     }
 
-    /// The allocator of the process does not return addresses to the system.
+    /// The allocator of the process does not return address space to the system.
     @Test(
         .enabled(if: !clinux_has_sanitizer(), "its shadow memory is larger than any limit"),
         arguments: [256 << 20, 2 << 30])

@@ -76,7 +76,7 @@ public struct RenderProcessOptions: Sendable {
     /// The arguments of the program.
     public var arguments: [String]
     /// The maximum memory of a render process, in bytes (RLIMIT_DATA of setrlimit(2)). While it renders, the limit is
-    /// the memory of the rendering plus a reserve.
+    /// the memory of the rendering plus a reserve and what the process has reserved before.
     public var memory = 2 << 30
     /// The memory of a render process without a rendering, in bytes.
     public var baseMemory = 32 << 20
@@ -218,17 +218,17 @@ public enum RenderProcessProgram {
         let request = try message.value(RenderRequest.self)
         CPULimit.limit(to: request.limits.renderTime)
         let asked = message.bodies.reduce(0) { $0 + $1.count }
-        let most = memory?.limit(to: request.memory + asked) ?? .max
-        let answer = try answer(to: request, message.bodies, within: most, extensions)
+        let scarcity = memory?.limit(to: request.memory + asked) ?? .max
+        let answer = try answer(to: request, message.bodies, scarceFrom: scarcity, extensions)
         clinux_release_free_memory()
         // The source and the files are freed with the messages. Most of the memory under a sanitizer is its own.
         let kept = memory.map { $0.isSpent ? .max : max(0, privateBytes() - asked - answer.bytes) } ?? 0
         return try RenderReply.message(answer, privateBytes: kept)
     }
 
-    /// - Parameter most: The private memory in bytes beyond which a failed allocation may be the cause of a failure.
+    /// - Parameter scarcity: The private memory in bytes beyond which a failed allocation may be the cause of a failure.
     private static func answer(
-        to request: RenderRequest, _ bodies: [[UInt8]], within most: Int, _ extensions: Extensions
+        to request: RenderRequest, _ bodies: [[UInt8]], scarceFrom scarcity: Int, _ extensions: Extensions
     ) throws -> RenderReply.RenderResponse {
         let (result, peak) = peakPrivateBytes { () -> Result<RenderReply.RenderResponse, any Error> in
             Result {
@@ -241,7 +241,7 @@ public enum RenderProcessProgram {
             return try result.get()
         } catch let failure as JobError {
             // Some encoders fail without telling that an allocation failed.
-            let isExhausted = failure.code == .internal && peak.map { $0 > most } == true
+            let isExhausted = failure.code == .internal && peak.map { $0 > scarcity } == true
             guard failure.isOutOfMemory || isExhausted else { return .failed(failure) }
             let most = request.limits.memory
             guard request.memory >= most else { return .needs(memory: most) }

@@ -155,8 +155,8 @@ struct GrantedMemory {
         return min(Int(clamping: limit.rlim_max), base + granted) / 2
     }
 
-    /// True if the process has reserved so much that a large rendering would not find enough. tcmalloc returns memory to
-    /// the system, but never addresses.
+    /// True if the process has reserved so much that a large rendering would not find enough. tcmalloc returns memory,
+    /// but never address space.
     var isSpent: Bool {
         guard let limit = Self.limit else { return false }
         return dataBytes() - base > (Int(clamping: limit.rlim_max) - base) / 2
