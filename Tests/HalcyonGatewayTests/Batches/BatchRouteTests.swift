@@ -2,6 +2,7 @@ import Curl
 import Formats
 import Foundation
 import HalcyonModel
+import Redis
 import TestSupport
 import Testing
 
@@ -283,6 +284,37 @@ import Testing
                 try await client.send(.post, "/v1/batches/mine/close", #"{"total":1}"#, headers: key("c-secret")).status
                     == 202)
             try await Self.completed("mine", client, headers: key("r-secret"))
+        }
+    }
+
+    /// After a loss of Redis, the ends of jobs are counted before the messages about their batch are read again.
+    @Test func batchesWhoseOwnerIsNotKnownYetAreChangedLater() async throws {
+        try await GatewayFixture.with { fixture in
+            try await fixture.withGateway({ $0.access = Self.keys }) { (client: GatewayClient) async throws in
+                let redis = RedisClient(fixture.endpoint)
+                _ = try await redis.send("HSET", "halcyon:batch:{lost}", "ready", "1", "counted", "5")
+                let changes: [(HTTPRequest.Method, String)] = [(.delete, ""), (.post, "/close"), (.post, "/retry")]
+                func change(as secret: String) async throws -> [HTTPResponse] {
+                    var answers: [HTTPResponse] = []
+                    for (method, path) in changes {
+                        answers.append(
+                            try await client.send(
+                                method, "/v1/batches/lost\(path)", #"{"total":1}"#,
+                                headers: ["X-API-Key": secret, "Content-Type": "application/json"]))
+                    }
+                    return answers
+                }
+                for answer in try await change(as: "a-secret") {
+                    Self.expectProblem(answer, 503, "the owner of the batch is not known")
+                    #expect(answer.headers["Retry-After"] == "2")
+                }
+                _ = try await redis.send("HSET", "halcyon:batch:{lost}", "created", "5", "owner", "b")
+                for answer in try await change(as: "a-secret") {
+                    Self.expectProblem(answer, 403, "has not created the batch")
+                }
+                #expect(try await change(as: "b-secret").map(\.status) == [202, 202, 409])
+                await redis.close()
+            }
         }
     }
 

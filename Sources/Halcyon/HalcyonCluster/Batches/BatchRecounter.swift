@@ -117,6 +117,16 @@ actor BatchRecounter {
     }
 }
 
+/// The end of a recount.
+enum RecountOutcome {
+    /// The batch has all counts.
+    case opened
+    /// Redis has lost the counts since the recount began.
+    case lost
+    /// Another worker has begun a later recount.
+    case superseded
+}
+
 /// Finds batches whose counts are incomplete although no message tells so, because a worker was killed before it
 /// counted a job, or Redis has lost the last second of its writes in a failover. They are counted again.
 struct BatchAudit: Sendable {
@@ -155,7 +165,7 @@ struct BatchAudit: Sendable {
             let id = entry.batch.id
             let (batch, isOpened): (Batch?, Bool)
             do throws(RedisError) {
-                (batch, isOpened) = try await counter.store.state(of: id)
+                (batch, isOpened, _) = try await counter.store.state(of: id)
             } catch {
                 // While Redis is unavailable, nothing can be counted either.
                 continue

@@ -68,16 +68,6 @@ struct BatchProgress: Sendable {
     let isProgressDue: Bool
 }
 
-/// The end of a recount.
-enum RecountOutcome {
-    /// The batch has all counts.
-    case opened
-    /// Redis has lost the counts since the recount began.
-    case lost
-    /// Another worker has begun a later recount.
-    case superseded
-}
-
 /// The counts of batches in Redis, shared by all workers and gateways.
 ///
 /// They are derived from the topic of events and can be rebuilt from it. Open batches are listed in the sorted set
@@ -214,10 +204,15 @@ public struct BatchStore: Sendable {
         try await state(of: id).batch
     }
 
-    /// Returns a batch, or nil if it is unknown, and whether Redis has all its counts.
-    func state(of id: String) async throws(RedisError) -> (batch: Batch?, isOpened: Bool) {
+    /// Returns a batch, or nil if it is unknown; whether Redis has all its counts; and whether it knows who owns the
+    /// batch. It does not if it has only counts, as after a loss of Redis.
+    /// - Throws: ``RedisError``.
+    public func state(
+        of id: String
+    ) async throws(RedisError) -> (batch: Batch?, isOpened: Bool, isOwnerKnown: Bool) {
         let reply = try await redis.send(["HGETALL", Self.key(of: id)])
-        return (Batch(id, reply), reply.fields["opened"] != nil)
+        let fields = reply.fields
+        return (Batch(id, reply), fields["opened"] != nil, fields["announced"] ?? fields["created"] != nil)
     }
 
     /// Returns batches, the newest first.

@@ -249,11 +249,16 @@ struct BatchRoutes: Sendable {
 
     // MARK: Look
 
-    private func batch(_ call: RequestContext) async throws -> Batch {
+    private func batch(_ call: RequestContext) async throws -> Batch { try await state(call).batch }
+
+    private func state(_ call: RequestContext) async throws -> (batch: Batch, isOwnerKnown: Bool) {
         let id = call["id"]
-        guard Batch.isID(id), let batch = try await stored({ () async throws(RedisError) in try await store.batch(id) })
+        guard Batch.isID(id),
+            case (let batch?, _, let isOwnerKnown) = try await stored({ () async throws(RedisError) in
+                try await store.state(of: id)
+            })
         else { throw Problem(.notFound, "unknown batch: it has expired, no job of it has ended, or the id is wrong") }
-        return batch
+        return (batch, isOwnerKnown)
     }
 
     private func list(_ call: RequestContext) async throws -> HTTPServer.Response {
@@ -300,8 +305,10 @@ struct BatchRoutes: Sendable {
 
     /// Returns the batch if the caller may change it.
     private func own(_ call: RequestContext) async throws -> Batch {
-        let batch = try await batch(call)
-        guard call.caller.mayAdminister || (call.caller.name != nil && batch.owner == call.caller.name) else {
+        let (batch, isOwnerKnown) = try await state(call)
+        if call.caller.mayAdminister { return batch }
+        guard isOwnerKnown else { throw Problem.unknownOwner }
+        guard call.caller.name != nil, batch.owner == call.caller.name else {
             throw Problem(
                 .forbidden, "this key has not created the batch; changing other batches needs the scope admin")
         }
