@@ -11,7 +11,7 @@ final class RenderProcess: PooledProcess {
 
     private let process: ChildProcess
     private let socket: MessageSocket
-    private let renderings = Lock(0)
+    private let state = Lock((renderings: 0, reservedBytes: 0))
     private let baseMemory: Int
 
     /// Starts the process. Blocks the calling thread.
@@ -27,7 +27,9 @@ final class RenderProcess: PooledProcess {
 
     var pid: Int32 { process.pid }
     var isRunning: Bool { process.isRunning }
-    var answered: Int { renderings.withLock { $0 } }
+    var answered: Int { state.withLock { $0.renderings } }
+    /// The memory that the process had reserved after its last rendering, in bytes (RLIMIT_DATA of setrlimit(2)).
+    var reservedBytes: Int { state.withLock { $0.reservedBytes } }
 
     /// Sends a request and waits for the reply.
     /// - Parameter memory: The maximum memory of the rendering, in bytes.
@@ -44,7 +46,7 @@ final class RenderProcess: PooledProcess {
         guard let message = try socket.receive(MessageSocket.Limits(bytes: most)) else { throw MessageError.ended }
         let reply = try message.value(RenderReply.self)
         guard let answer = reply.answer(message.bodies) else { throw MismatchedReply() }
-        renderings.withLock { $0 += 1 }
+        state.withLock { $0 = ($0.renderings + 1, reply.reservedBytes) }
         return (answer, reply.privateBytes)
     }
 
@@ -221,9 +223,11 @@ public enum RenderProcessProgram {
         let scarcity = memory?.limit(to: request.memory + asked) ?? .max
         let answer = try answer(to: request, message.bodies, scarceFrom: scarcity, extensions)
         clinux_release_free_memory()
-        // The source and the files are freed with the messages. Most of the memory under a sanitizer is its own.
-        let kept = memory.map { $0.isSpent ? .max : max(0, privateBytes() - asked - answer.bytes) } ?? 0
-        return try RenderReply.message(answer, privateBytes: kept)
+        // Most of the memory under a sanitizer is its own.
+        guard memory != nil else { return try RenderReply.message(answer, privateBytes: 0, reservedBytes: 0) }
+        // The source and the files are freed with the messages.
+        let kept = max(0, privateBytes() - asked - answer.bytes)
+        return try RenderReply.message(answer, privateBytes: kept, reservedBytes: dataBytes())
     }
 
     /// - Parameter scarcity: The private memory in bytes beyond which a failed allocation may be the cause of a failure.

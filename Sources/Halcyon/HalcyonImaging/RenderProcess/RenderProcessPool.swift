@@ -96,7 +96,7 @@ public final class RenderProcessPool: Sendable {
             try reservation.enter(options.baseMemory + order.bytes + memory)
         }
         defer { withExtendedLifetime(share) {} }
-        let child = try (isFresh ? nil : pool.takeIdle()) ?? start()
+        let child = try (isFresh ? nil : takeIdle(for: memory + order.bytes)) ?? start()
         let answer: RenderReply.RenderResponse
         let privateBytes: Int
         do {
@@ -115,6 +115,16 @@ public final class RenderProcessPool: Sendable {
         share = nil
         pool.putBack(child, privateBytes, in: reservation.memory)
         return answer
+    }
+
+    /// Takes an idle process out of the pool. A process that has reserved too much in earlier renderings is killed.
+    private func takeIdle(for bytes: Int) -> RenderProcess? {
+        guard let child = pool.takeIdle() else { return nil }
+        if GrantedMemory.isSufficient(options.memory - child.reservedBytes, for: bytes, within: options.memory) {
+            return child
+        }
+        pool.end(child)
+        return nil
     }
 
     private func nonsense(_ what: String, _ cause: (any Error)? = nil) -> JobError {
@@ -137,7 +147,8 @@ public final class RenderProcessPool: Sendable {
 ///
 /// The memory of a rendering is an estimate, and the parent process checks the actual use. If the parent cannot check
 /// it in time, the render process fails or crashes, and not the worker or the machine. Libraries reserve up to twice
-/// the memory that they use, and an allocator keeps what earlier renderings have reserved.
+/// the memory that they use. tcmalloc returns the memory of earlier renderings, but never their address space, which
+/// counts towards the limit.
 struct GrantedMemory {
     /// The additional memory of a process, in bytes, for caches of libraries, fragmentation, and thread stacks, which
     /// are reserved but hardly used.
@@ -148,22 +159,20 @@ struct GrantedMemory {
     /// Sets the limit for a rendering that needs this number of bytes, beyond what the process has reserved.
     /// - Returns: The private memory in bytes beyond which a failed allocation may be the cause of a failure.
     func limit(to bytes: Int) -> Int {
-        guard var limit = Self.limit else { return .max }
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0 else { return .max }
         let granted = Self.spare + 2 * bytes
         limit.rlim_cur = min(limit.rlim_max, rlim_t(dataBytes() + granted))
         setrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit)
         return min(Int(clamping: limit.rlim_max), base + granted) / 2
     }
 
-    /// True if the process has reserved so much that a large rendering would not find enough. tcmalloc returns memory,
-    /// but never address space.
-    var isSpent: Bool {
-        guard let limit = Self.limit else { return false }
-        return dataBytes() - base > (Int(clamping: limit.rlim_max) - base) / 2
-    }
-
-    private static var limit: rlimit? {
-        var limit = rlimit()
-        return getrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit) == 0 ? limit : nil
+    /// Returns true if a process that has rendered before can be used for a rendering of this number of bytes.
+    /// - Parameters:
+    ///   - free: the bytes that the process can still reserve.
+    ///   - most: the maximum that a process can reserve. Not even a new process has all of it, and on a machine with
+    ///     many processors, the spare memory alone may exceed it.
+    static func isSufficient(_ free: Int, for bytes: Int, within most: Int) -> Bool {
+        free >= min(min(spare, most / 4) + 2 * bytes, most - most / 8)
     }
 }

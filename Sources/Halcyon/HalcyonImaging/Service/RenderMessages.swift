@@ -79,9 +79,13 @@ struct RenderReply: Codable {
     private var outcome: Outcome
     /// The private memory of the render process, in bytes.
     let privateBytes: Int
+    /// The memory that the render process has reserved, in bytes; 0 if it has no limit.
+    let reservedBytes: Int
 
     /// Creates the message for a reply.
-    static func message(_ answer: RenderResponse, privateBytes: Int) throws -> MessageSocket.Message {
+    static func message(
+        _ answer: RenderResponse, privateBytes: Int, reservedBytes: Int
+    ) throws -> MessageSocket.Message {
         var bodies: [[UInt8]] = []
         let outcome: Outcome
         switch answer {
@@ -92,7 +96,8 @@ struct RenderReply: Codable {
         case .failed(let failure): outcome = .failed(failure)
         case .needs(let memory): outcome = .needs(memory: memory)
         }
-        return try MessageSocket.Message(RenderReply(outcome: outcome, privateBytes: privateBytes), bodies)
+        let reply = RenderReply(outcome: outcome, privateBytes: privateBytes, reservedBytes: reservedBytes)
+        return try MessageSocket.Message(reply, bodies)
     }
 
     /// Returns the reply, or nil if the number of bodies does not match.
