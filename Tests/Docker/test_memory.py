@@ -37,7 +37,7 @@ class Memory(unittest.TestCase):
                 time.sleep(2)
                 at[mark] = worker.memory
                 figure(f"memory of one worker after {mark} mixed jobs (RssAnon)", f"{mebibytes(at[mark])}; {time.monotonic() - begin:.0f} s")
-        # With the allocator of glibc and its default settings, it was four to six times as much.
+        # With an allocator that keeps holes, it grows to a multiple (Benchmarks/README.md, Allocators).
         self.assertLess(at[JOBS], at[500] * 2)
         self.assertFalse(worker.facts["State"]["OOMKilled"])
 

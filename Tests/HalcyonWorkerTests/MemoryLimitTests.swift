@@ -105,6 +105,38 @@ import Testing
         }
         try await origin.stop()
     }
+
+    @Test(.extended, .enabled(if: !clinux_has_sanitizer(), "a sanitizer keeps what is freed"))
+    func idleWorkerReturnsFreeMemory() async throws {
+        let photograph = try SampleImages.bytes()
+        // Two results share the decoded image, which is in memory.
+        let source = try await blocking {
+            let large = Variant(
+                sizing: Sizing(goal: .display(Display(width: 3000, height: 2000))), output: OutputOptions(format: .png))
+            return try Renderer().render(photograph, [large]).images[0].body
+        }
+        let origin = RawOrigin { _ in RawOrigin.Step.response(source) }
+        try await WorkerFixture.with { cluster in
+            let worker = try await WorkerProcess.start(
+                brokers: cluster.broker.bootstrapServers, redisPort: cluster.redis.port)
+            for number in 0..<40 {
+                try await cluster.submit(
+                    #"{"id":"\#(number)","source":"\#(origin.url("/\(number)"))","variants":[{"width":90},{"width":80}]}"#
+                )
+            }
+            var peak = 0
+            for number in 0..<40 {
+                #expect(try await cluster.events.terminal(of: "\(number)").kind == "ready")
+                peak = max(peak, await blocking { privateBytes(of: worker.pid) })
+            }
+            try await until("the worker has returned a third of its memory") { [peak] in
+                await blocking { privateBytes(of: worker.pid) } < peak / 3 * 2
+            }
+            worker.send(SIGTERM)
+            #expect(await worker.exit() == .code(0))
+        }
+        try await origin.stop()
+    }
 }
 
 /// Returns the resident bytes of a worker and its render processes. Memory shared with files counts once.

@@ -23,9 +23,9 @@ static inline GType cvips_type_blob(void) { return VIPS_TYPE_BLOB; }
 /// Has glibc give pixels back when they are freed. By itself it keeps heaps for each thread, and takes ever larger blocks
 /// from them rather than from the system, so that what the largest pictures needed stays, in holes. Now blocks from 1 MiB on
 /// come from the system, and there is a heap for each processor. With two of them, after 10,000 mixed renderings on two
-/// threads the process is as large as after 1000, and half as large as without (`RenderBenchmark FOLDER memory`). Whole jobs of all sizes,
-/// with their sources and connections, leave holes all the same. It has no effect on tcmalloc, which the program uses
-/// (docs/deployment.md), and is for programs with Halcyon's modules that keep glibc's allocator.
+/// threads the process is as large as after 1000, and half as large as without (`RenderBenchmark FOLDER memory`).
+/// It has no effect on tcmalloc, which the program uses (docs/deployment.md), and is for programs with Halcyon's modules
+/// that keep glibc's allocator.
 /// Of what is free at the end of a heap 1 MiB stays: by itself glibc, once it has been told of a threshold, gives back all but
 /// 128 KiB, and a pipeline's buffers are taken from the system again for every few rows, which took up to a third of the
 /// time of a small picture. With 8 MiB the process was a tenth larger after 10,000 renderings than after 1000.

@@ -1,3 +1,4 @@
+import CLinux
 import Concurrency
 import HalcyonModel
 import Vips
@@ -33,6 +34,7 @@ public struct RenderService: Sendable {
     private let timers = TimerThread(name: "render-limits")
     private let inFlight = ActiveRenders()
     private let memory: MemoryBudget
+    private let freeMemory: FreeMemory
 
     /// - Parameters:
     ///   - pool: A pool created by ``Renderer/makePool(threads:)``. The caller shuts it down.
@@ -50,6 +52,7 @@ public struct RenderService: Sendable {
         self.children = children
         self.detector = detector
         self.memory = MemoryBudget(limit: memory)
+        freeMemory = FreeMemory(timers)
     }
 
     /// Renders each variant of a source.
@@ -145,6 +148,7 @@ public struct RenderService: Sendable {
                     }))
         }
         clock.end()
+        freeMemory.renderingEnded()
         waiter.resume(with: result)
     }
 
@@ -258,6 +262,38 @@ public struct RenderService: Sendable {
             JobError(
                 .timeout, "rendering takes longer than \(renderer.limits.renderTime); increase images.renderTimeout",
                 isRetryable: false)
+        }
+    }
+}
+
+/// Returns free memory to the system when no rendering has ended for a while. tcmalloc keeps it for the next rendering,
+/// which is faster.
+private final class FreeMemory: Sendable {
+    private static let delay = Duration.seconds(5)
+
+    private let timers: TimerThread
+    /// The end of the last rendering; nil if all free memory has been returned since.
+    private let lastEnd = Lock<ContinuousClock.Instant?>(nil)
+
+    init(_ timers: TimerThread) { self.timers = timers }
+
+    func renderingEnded() {
+        let isFirst = lastEnd.withLock { last in
+            defer { last = .now }
+            return last == nil
+        }
+        if isFirst { look(at: .now + Self.delay) }
+    }
+
+    private func look(at moment: ContinuousClock.Instant) {
+        _ = timers.set(at: moment) { [weak self] in
+            guard let self else { return }
+            let next = lastEnd.withLock { last in
+                let next = last.map { $0 + Self.delay }.flatMap { $0 > .now ? $0 : nil }
+                if next == nil { last = nil }
+                return next
+            }
+            if let next { look(at: next) } else { clinux_release_free_memory() }
         }
     }
 }
