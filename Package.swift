@@ -64,8 +64,10 @@ let hiredisTLS: [LinkerSetting]? =
         .contains { FileManager.default.fileExists(atPath: "\($0)/hiredis/hiredis_ssl.h") }
     ? [.linkedLibrary("hiredis_ssl"), .linkedLibrary("ssl"), .linkedLibrary("crypto")] : nil
 
-/// The memory allocator of programs that process jobs, instead of that of the C library (docs/deployment.md).
-let allocator: [LinkerSetting] = [.linkedLibrary("tcmalloc_minimal")]
+/// The memory allocator of programs that process jobs, instead of that of the C library (docs/deployment.md). A sanitizer
+/// checks only what it allocates itself.
+let allocator: [LinkerSetting] =
+    Context.environment["HALCYON_SANITIZER"] == nil ? [.linkedLibrary("tcmalloc_minimal")] : []
 
 /// Modules that render images.
 let imaging = ["Vips", "HalcyonModel", "HalcyonImaging"]
@@ -77,7 +79,7 @@ let extensible = imaging + ["HalcyonSources", "HalcyonCLI"]
 let benchmarks = "Child Cluster Coding Delivery Events Gap Gateway Origin Plan Render Store".split(separator: " ").map {
     program(
         "\($0)Benchmark", "Benchmarks/\($0)Benchmark",
-        clustering + imaging + ["CLinux", "Curl", "HalcyonCluster", "Measuring", "TestSupport"])
+        clustering + imaging + ["CLinux", "Curl", "HalcyonCluster", "Measuring", "TestSupport"], linker: allocator)
 }
 
 /// The fuzzers, which need a sanitizer that `make fuzz` switches on.
