@@ -68,7 +68,7 @@ public struct Costs: Hashable, Sendable {
 public enum Reference {
     /// The time to decode a job and derive its key. Any machine can repeat this measurement quickly.
     public static let unit = 4.25e-6
-    static let (hit, miss, megabyte) = (35e-6, 1e-3, 3.1e-3)
+    static let (hit, miss, megabyte) = (27e-6, 1e-3, 3.1e-3)
     /// With a bucket. A folder costs less.
     static let (storeHit, storeWrite) = (300e-6, 900e-6)
     static let (following, waking, mostWaking) = (10e-6, 500e-6, 0.12)
