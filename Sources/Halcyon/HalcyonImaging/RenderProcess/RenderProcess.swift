@@ -54,9 +54,10 @@ final class RenderProcess: PooledProcess {
     /// counts reserved memory whether or not it is used, and therefore has to be higher. Also, some libraries continue
     /// after a failed allocation and write a damaged file.
     private func wait(allowing bytes: Int) throws(OutgrownMemory) {
+        // A sanitizer needs several times as much, and more memory for itself.
+        let limit = clinux_has_sanitizer() ? 4 * bytes + 1 << 30 : bytes
         while !socket.hasInput(within: Self.watchInterval) {
-            // The shadow memory of a sanitizer exceeds any limit.
-            guard clinux_has_sanitizer() || privateBytes(of: process.pid) <= bytes else { throw OutgrownMemory() }
+            guard privateBytes(of: process.pid) <= limit else { throw OutgrownMemory() }
         }
     }
 
