@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The harness as run by `make chaos`, with small numbers and a fixed seed.
-@Suite(.limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .serialized) struct ShortRunTests {
+@Suite(.extended, .limitedParallelism, .enabled(if: ApacheKafka.isAvailable), .serialized) struct ShortRunTests {
     private func run(_ arguments: [String]) async throws -> ChildProcess.Exit {
         var options = ChildProcess.Options()
         options.output = .inherited
@@ -58,6 +58,19 @@ import Testing
         let lines = output.withLock { $0 }
         #expect(lines.contains { $0.contains("redis-kill") && $0.contains("cannot be ended") }, "\(lines)")
         #expect(lines.contains { $0.contains("stopped sending jobs") }, "\(lines)")
+    }
+
+    @Test func endsWithTwoIfAWorkerCannotBeStarted() async throws {
+        var options = ChildProcess.Options()
+        let errors = Lock<[String]>([])
+        options.output = .inherited
+        options.errors = .lines { line in errors.withLock { $0.append(line) } }
+        let exit = try await ChildProcess.start(
+            BuiltExecutable.path("Chaos"), ["rolling", "--from", "/bin/false"], options: options
+        ).exit()
+        #expect(exit == .code(2))
+        let lines = errors.withLock { $0 }
+        #expect(lines.contains { $0.contains("worker 0 has ended 5 times before it had started") }, "\(lines)")
     }
 
     @Test func rejectsInvalidArguments() async throws {

@@ -58,7 +58,11 @@ actor KafkaServerProcess {
             await serves() ? true : child.isRunning ? nil : false
         }
         guard isReady == true else {
-            let end = child.isRunning ? "was not ready after two minutes" : "exited: \(await child.exit())"
+            let isLate = child.isRunning
+            // Another attempt needs its port and its folder.
+            child.send(SIGKILL)
+            let exit = await child.exit()
+            let end = isLate ? "was not ready after two minutes" : "exited: \(exit)"
             throw ApacheKafkaError(
                 "Apache Kafka's \(name) \(end)\n" + lastLines.withLock { $0.joined(separator: "\n") })
         }

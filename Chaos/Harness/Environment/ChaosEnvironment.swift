@@ -45,6 +45,8 @@ final class ChaosEnvironment: Sendable {
     /// The supervised workers. The last one runs only during membership faults.
     let seats: [SupervisedWorker]
     let traffic: Traffic
+    /// What faults affect at the moment.
+    let victims = VictimSet()
 
     private let loop: EventLoop
     private let producer: JobProducer
@@ -97,6 +99,11 @@ final class ChaosEnvironment: Sendable {
                 number, kafka: way.kafka, redis: way.redis, store: way.store, executable: plan.executable,
                 settings: store.settings(port: way.store?.port).merging(settings) { $1 }, ledger, journal)
         }
+    }
+
+    /// Starts the workers.
+    /// - Throws: ``ChaosError`` if one cannot be started.
+    func fillSeats() async throws {
         for supervised in seats.dropLast() { try await supervised.fill() }
     }
 
@@ -128,6 +135,29 @@ final class ChaosEnvironment: Sendable {
         ]
         if let disk { settings["HALCYON_SOURCES_DISK_CACHE"] = disk.path }
         return settings.merging(plan.settings) { $1 }
+    }
+
+    /// Makes sending jobs fail, because the run cannot continue.
+    func abortTraffic() async { await producer.abort() }
+
+    /// Waits until the run cannot continue.
+    /// - Throws: The reason: sending jobs has failed, a server has exited without a fault, or a worker cannot be started.
+    func waitForFailure() async throws -> Never {
+        while true {
+            try await Task.sleep(for: .seconds(1))
+            // After a fault that could not be ended, the schedule waits for the others, and throws its error.
+            if producer.isAborted { continue }
+            if let error = traffic.failure { throw error }
+            for supervised in seats {
+                if let failure = await supervised.failure { throw ChaosError(failure) }
+            }
+            // The victims are taken before a fault begins, and released after it has ended.
+            if !victims.contains(.broker), !kafka.isRunning, !victims.contains(.broker) {
+                throw ChaosError("Apache Kafka has exited without a fault")
+            }
+            let isRedisRunning = victims.contains(.redis) ? true : await redis.isRunning
+            if !isRedisRunning, !victims.contains(.redis) { throw ChaosError("Redis has exited without a fault") }
+        }
     }
 
     /// Waits until all jobs have ended or `limit` has passed, and then for duplicate events.
@@ -202,4 +232,30 @@ final class ChaosEnvironment: Sendable {
         await disk?.remove()
         await store.stop()
     }
+}
+
+/// What the faults in progress affect.
+final class VictimSet: Sendable {
+    private let taken = Lock<Set<Victim>>([])
+
+    /// Adds victims, unless another fault affects one of them.
+    /// - Returns: False if another fault does.
+    func take(_ victims: Set<Victim>) -> Bool {
+        taken.withLock { taken in
+            guard taken.isDisjoint(with: victims) else { return false }
+            taken.formUnion(victims)
+            return true
+        }
+    }
+
+    func release(_ victims: Set<Victim>) { taken.withLock { $0.subtract(victims) } }
+
+    func contains(_ victim: Victim) -> Bool { taken.withLock { $0.contains(victim) } }
+}
+
+/// The guarantees cannot be checked, because the run cannot continue.
+struct ChaosError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
 }

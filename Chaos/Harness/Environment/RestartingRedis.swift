@@ -15,6 +15,8 @@ actor RestartingRedis {
         self.server = server
     }
 
+    var isRunning: Bool { server?.process.isRunning ?? false }
+
     /// Kills the server with SIGKILL.
     func kill() async {
         guard let server else { return }

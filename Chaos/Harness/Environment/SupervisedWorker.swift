@@ -21,6 +21,9 @@ actor SupervisedWorker {
     private var child: ChildProcess?
     private var isWanted = false
     private var keeper: Task<Void, Never>?
+    /// The number of consecutive workers that ended before they had started, and the end of the last one.
+    private var failedStarts = (count: 0, end: "")
+    private static let mostFailedStarts = 5
 
     init(
         _ number: Int, kafka: Relay, redis: Relay, store: Relay?, executable: String, settings: [String: String],
@@ -41,14 +44,27 @@ actor SupervisedWorker {
 
     /// Starts a worker and waits until it logs that it has started, for at most 30 seconds because its servers may be
     /// unavailable.
+    /// - Throws: ``ChaosError`` if it cannot be started.
     func fill() async throws {
         guard !isWanted else { return }
         let before = journal.starts(of: number)
         isWanted = true
         keeper = Task { await self.keep() }
-        try? await until("worker \(number) starts", within: .seconds(30)) { [journal, number] in
-            journal.starts(of: number) > before
+        do {
+            try await until("worker \(number) starts", within: .seconds(30)) { [journal, number] in
+                if await self.failure != nil { return true }
+                return journal.starts(of: number) > before
+            }
+        } catch let timeout as ConditionTimeout {
+            say("  \(timeout)")
         }
+        if let failure { throw ChaosError(failure) }
+    }
+
+    /// The reason why the worker cannot be started; nil if it was started, or has not failed often.
+    var failure: String? {
+        guard failedStarts.count >= Self.mostFailedStarts else { return nil }
+        return "worker \(number) has ended \(failedStarts.count) times before it had started: \(failedStarts.end)"
     }
 
     /// Kills the worker with SIGKILL.
@@ -77,8 +93,9 @@ actor SupervisedWorker {
 
     private func keep() async {
         while isWanted {
+            let (journal, number) = (journal, number)
+            let starts = journal.starts(of: number)
             do {
-                let (journal, number) = (journal, number)
                 let child = try await WorkerProcess.start(
                     executable: executable, brokers: "127.0.0.1:\(kafka.port)",
                     redisPort: redis.port,
@@ -90,11 +107,16 @@ actor SupervisedWorker {
                 if !isWanted { child.send(SIGKILL) }
                 let exit = await child.exit()
                 self.child = nil
-                if isWanted { journal.noteEnd("\(exit)", of: number, at: ledger.now) }
+                if isWanted { noteEnd("\(exit)", hadStarted: journal.starts(of: number) > starts) }
             } catch {
-                journal.noteEnd("\(error)", of: number, at: ledger.now)
+                noteEnd("\(error)", hadStarted: false)
             }
             if isWanted { try? await Task.sleep(for: .milliseconds(500)) }
         }
+    }
+
+    private func noteEnd(_ end: String, hadStarted: Bool) {
+        journal.noteEnd(end, of: number, at: ledger.now)
+        failedStarts = hadStarted ? (0, "") : (failedStarts.count + 1, end)
     }
 }

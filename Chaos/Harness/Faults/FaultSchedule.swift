@@ -7,7 +7,6 @@ final class FaultSchedule: Sendable {
     private let environment: ChaosEnvironment
     private let kinds: [FaultKind]
     private let most: Int
-    private let taken = Lock<Set<Victim>>([])
     private let progress = Lock(Progress())
     /// The time for which ending a fault is retried.
     private let healingTime: Duration
@@ -65,13 +64,7 @@ final class FaultSchedule: Sendable {
             return draw < 0
         }
         let fault = kind!.draw(workers: environment.plan.workers, &numbers)
-        let isFree = taken.withLock { taken in
-            guard taken.isDisjoint(with: fault.victims) else { return false }
-            taken.formUnion(fault.victims)
-            return true
-        }
-        guard isFree else { return }
-        defer { taken.withLock { $0.subtract(fault.victims) } }
+        guard environment.victims.take(fault.victims) else { return }
         // Another sequence may have reached the maximum meanwhile.
         guard
             progress.withLock({ progress in
@@ -79,10 +72,11 @@ final class FaultSchedule: Sendable {
                 if goesOn { progress.made += 1 }
                 return goesOn
             })
-        else { return }
+        else { return environment.victims.release(fault.victims) }
         await inject(fault)
     }
 
+    /// Injects a fault, and releases its victims unless it could not be ended.
     private func inject(_ fault: any Fault) async {
         let begin = environment.ledger.now
         do throws(FaultError) {
@@ -93,8 +87,11 @@ final class FaultSchedule: Sendable {
                 progress.isEnding = true
                 if progress.failure == nil { progress.failure = error }
             }
+            // Faults of the other sequences may be waiting for a broker.
+            await environment.abortTraffic()
             return
         }
+        environment.victims.release(fault.victims)
         let record = FaultRecord(
             kind: fault.kind, what: fault.what, begin: begin, end: environment.ledger.now,
             disturbances: fault.disturbances, hitsRedis: fault.kind.hitsRedis)
@@ -118,13 +115,16 @@ final class FaultSchedule: Sendable {
     /// Ends a fault. After an error it tries again every second, for ``healingTime``.
     private func end(_ fault: any Fault) async throws(FaultError) {
         let end = ContinuousClock.now + healingTime
+        var attempts = 0
         while true {
+            attempts += 1
             do {
                 // A cancellation of this run must not reach the servers that are started again.
                 return try await Task { [environment] in try await fault.end(environment) }.value
             } catch {
                 let failure = FaultError(fault, "ended", error)
-                guard ContinuousClock.now < end else { throw failure }
+                // A single attempt may take longer than the time for all of them.
+                guard ContinuousClock.now < end || attempts < 2 else { throw failure }
                 say("  \(failure); trying again")
             }
             await Task { try? await Task.sleep(for: .seconds(1)) }.value

@@ -9,7 +9,7 @@ import Kafka
 final class JobProducer: Sendable {
     private let properties: [String: String]
     private let ledger: Ledger
-    private let producer: Lock<Producer>
+    private let state: Lock<(producer: Producer, isAborted: Bool)>
     /// The number of consecutive producer failures after which the run fails.
     private static let attempts = 5
 
@@ -21,7 +21,7 @@ final class JobProducer: Sendable {
             "message.timeout.ms": "600000",
         ]
         self.ledger = ledger
-        producer = Lock(try Producer(properties: properties))
+        state = Lock((try Producer(properties: properties), false))
     }
 
     /// Sends a record until it is acknowledged.
@@ -36,7 +36,7 @@ final class JobProducer: Sendable {
         _ work: @Sendable (Producer) async throws(KafkaError) -> Value
     ) async throws -> Value {
         for _ in 1..<Self.attempts {
-            let producer = producer.withLock { $0 }
+            let producer = state.withLock { $0.producer }
             do {
                 return try await work(producer)
             } catch {
@@ -44,14 +44,16 @@ final class JobProducer: Sendable {
                 try await replace(producer, after: error)
             }
         }
-        return try await work(producer.withLock { $0 })
+        return try await work(state.withLock { $0.producer })
     }
 
     /// Replaces a failed producer, unless another task has done so.
+    /// - Throws: `error` after ``abort()``.
     private func replace(_ failed: Producer, after error: KafkaError) async throws {
-        let isFirst = try producer.withLock { producer in
-            guard producer === failed else { return false }
-            producer = try Producer(properties: properties)
+        let isFirst = try state.withLock { state in
+            if state.isAborted { throw error }
+            guard state.producer === failed else { return false }
+            state.producer = try Producer(properties: properties)
             return true
         }
         guard isFirst else { return }
@@ -59,5 +61,17 @@ final class JobProducer: Sendable {
         await failed.close(flushingFor: .zero)
     }
 
-    func close() async { await producer.withLock { $0 }.close() }
+    /// True after ``abort()``.
+    var isAborted: Bool { state.withLock { $0.isAborted } }
+
+    /// Makes all operations fail, now and later, because the brokers will not be available again.
+    func abort() async {
+        let producer = state.withLock { state in
+            state.isAborted = true
+            return state.producer
+        }
+        await producer.close(flushingFor: .zero)
+    }
+
+    func close() async { await state.withLock { $0.producer }.close() }
 }

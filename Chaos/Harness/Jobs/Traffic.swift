@@ -15,6 +15,8 @@ final class Traffic: Sendable {
         /// The number of jobs that were passed to the producer and are not acknowledged.
         var underway = 0
         var isEnding = false
+        /// The error that ended ``Traffic/run(jobs:)``.
+        var failure: (any Error)?
     }
 
     private let producer: JobProducer
@@ -40,6 +42,18 @@ final class Traffic: Sendable {
     /// Sends jobs until ``end()`` is called or the given number has been sent. Returns when all are acknowledged.
     /// - Throws: ``KafkaError`` if the brokers rejected a job.
     func run(jobs: Int = .max) async throws {
+        do {
+            try await sendJobs(jobs)
+        } catch {
+            state.withLock { $0.failure = error }
+            throw error
+        }
+    }
+
+    /// The error that ended ``run(jobs:)``; nil if it has not failed.
+    var failure: (any Error)? { state.withLock { $0.failure } }
+
+    private func sendJobs(_ jobs: Int) async throws {
         let start = ContinuousClock.now
         var tick = 0
         try await withThrowingDiscardingTaskGroup { group in

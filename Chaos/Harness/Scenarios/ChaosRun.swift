@@ -70,9 +70,11 @@ public struct ChaosRun: Sendable {
             let injected: Result<Void, any Error>
             do { injected = .success(try await faults) } catch { injected = .failure(error) }
             environment.traffic.end()
-            try await traffic
+            let sent: Result<Void, any Error>
+            do { sent = .success(try await traffic) } catch { sent = .failure(error) }
             say("\(seconds(environment.ledger.now)): stopped sending jobs and injecting faults")
             try injected.get()
+            try sent.get()
             try await environment.quiescence(within: options.patience, settling: options.settling)
             return []
         }

@@ -11,7 +11,7 @@ public struct HeadOfLineBlockingScenario: Sendable {
         plan.kinds = [.ordinary]
         (plan.books, plan.journal) = (options.books, options.journal)
         plan.settings = ["HALCYON_SOURCES_TIMEOUT": "1h"].merging(options.settings) { $1 }
-        return try await Scenario.on(plan) { environment in
+        return try await Scenario.on(plan) { [plan] environment in
             _ = try await times(environment, jobs: plan.rate * 3)
             var (alone, beside): ([Double], [Double]) = ([], [])
             for turn in 0..<turns {

@@ -19,7 +19,7 @@ public struct RollingRun: Sendable {
         plan.kinds = [.ordinary, .slow, .variants, .unstored]
         let versions = [other ?? HalcyonExecutable.path, HalcyonExecutable.path]
         plan.executable = versions[0]
-        return try await Scenario.on(plan) { environment in
+        return try await Scenario.on(plan) { [plan] environment in
             async let traffic: Void = environment.traffic.run()
             try await Task.sleep(for: .seconds(3))
             for round in 0..<rounds {
@@ -39,7 +39,10 @@ public struct RollingRun: Sendable {
             try await environment.quiescence(within: options.patience, settling: options.settling)
             // A process takes a moment to exit after it has drained.
             let late = drains.filter { !$0.isClean || $0.took > ChaosEnvironment.grace + 1 }
-            return late.isEmpty ? [] : ["\(late.count) of \(drains.count) workers exceeded the grace period"]
+            var broken = late.isEmpty ? [] : ["\(late.count) of \(drains.count) workers exceeded the grace period"]
+            let missing = rounds * plan.workers - drains.count
+            if missing > 0 { broken.append("\(missing) workers were not running when they should have been replaced") }
+            return broken
         }
     }
 }

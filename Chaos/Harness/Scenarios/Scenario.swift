@@ -5,14 +5,19 @@ enum Scenario {
     /// Creates an environment, runs `body` in it and prints the summary.
     /// - Parameter body: Returns descriptions of additional violated guarantees.
     /// - Returns: True if no guarantee was violated.
-    static func on(_ plan: ChaosEnvironment.Plan, _ body: (ChaosEnvironment) async throws -> [String]) async throws
-        -> Bool
-    {
+    /// - Throws: An error if the guarantees cannot be checked.
+    static func on(
+        _ plan: ChaosEnvironment.Plan, _ body: @escaping @Sendable (ChaosEnvironment) async throws -> [String]
+    ) async throws -> Bool {
         let environment = try await ChaosEnvironment(plan)
         let progress = Task { try await report(environment) }
         let result: Result<[String], any Error>
         do {
-            result = .success(try await body(environment))
+            result = .success(
+                try await failing(with: environment) {
+                    try await environment.fillSeats()
+                    return try await body(environment)
+                })
         } catch {
             result = .failure(error)
         }
@@ -41,6 +46,25 @@ enum Scenario {
         for promise in broken { say("VIOLATED: \(promise)") }
         if broken.isEmpty { say("no guarantee was violated") }
         return broken.isEmpty
+    }
+
+    /// Runs `body`, and cancels it if the environment fails.
+    private static func failing(
+        with environment: ChaosEnvironment, _ body: @escaping @Sendable () async throws -> [String]
+    ) async throws -> [String] {
+        try await withThrowingTaskGroup(of: [String].self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                do {
+                    try await environment.waitForFailure()
+                } catch {
+                    if !Task.isCancelled { await environment.abortTraffic() }
+                    throw error
+                }
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? []
+        }
     }
 
     private static func report(_ environment: ChaosEnvironment) async throws {
