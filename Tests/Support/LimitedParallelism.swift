@@ -6,9 +6,9 @@ import Testing
 /// duration of each test.
 ///
 /// HALCYON_TEST_PARALLELISM sets the number; the default is six per processor, because such tests mostly wait. While
-/// processors are idle, up to three times as many run. Tests with Apache Kafka, and those of ``TestTier``'s full tier,
-/// take more memory and processor time. Their number is limited separately: by HALCYON_TEST_HEAVY_PARALLELISM, by
-/// default to one per processor and one more.
+/// processors are idle, up to three times as many run. Those of ``TestTier``'s full tier take more memory and processor
+/// time. Their number is limited separately: by HALCYON_TEST_HEAVY_PARALLELISM, by default to one per processor and one
+/// more. Tests on a shared broker (``SharedApacheKafka``) count as the others, because they have no broker of their own.
 /// HALCYON_TEST_TIMES names a file to which a line is appended for each test case: its seconds, a tab and its name. The
 /// durations that Swift Testing prints include the time that a test waits for a permit.
 public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
@@ -31,8 +31,7 @@ public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         guard testCase != nil else { return try await function() }
-        let isHeavy = test.traits.contains { $0 is SharedApacheKafka } || TestTier.isExtended(test)
-        let semaphore = isHeavy ? Self.heavy : Self.light
+        let semaphore = TestTier.isExtended(test) ? Self.heavy : Self.light
         try await semaphore.acquire()
         defer { semaphore.release() }
         let start = ContinuousClock.now

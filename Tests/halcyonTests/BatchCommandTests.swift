@@ -10,7 +10,7 @@ import Testing
 @testable import HalcyonCLI
 
 /// `halcyon batch`, on a cluster of `halcyon dev` with one attempt per job.
-@Suite(.devCluster, .serialized) struct BatchCommandTests {
+@Suite(.devCluster, .limitedParallelism, .serialized) struct BatchCommandTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     @Test func createsABatchAndWaitsForIt() async throws {

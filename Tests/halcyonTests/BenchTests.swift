@@ -6,7 +6,7 @@ import Testing
 @testable import HalcyonCLI
 
 /// `halcyon bench` against a cluster of `halcyon dev`.
-@Suite(.devCluster, .serialized) struct BenchTests {
+@Suite(.devCluster, .limitedParallelism, .serialized) struct BenchTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     @Test func countsJobsByOutcome() async throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `get`, `trim` and the cache options, on a cluster of `halcyon dev`.
-@Suite(.devCluster) struct CacheTests {
+@Suite(.devCluster, .limitedParallelism) struct CacheTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     private func withRedis(_ body: (RedisClient) async throws -> Void) async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `cancel` and `purge`, on a cluster of `halcyon dev`.
-@Suite(.devCluster) struct ControlCommandTests {
+@Suite(.devCluster, .limitedParallelism) struct ControlCommandTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     private func run(_ arguments: [String]) async throws -> Run {

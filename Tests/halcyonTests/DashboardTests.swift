@@ -6,7 +6,7 @@ import Testing
 
 /// The dashboard in a real browser, checked by `Tests/Browser/dashboard.py`.
 @Suite(
-    .devCluster, .extended,
+    .devCluster, .limitedParallelism, .extended,
     .enabled(if: access("/usr/bin/chromium", X_OK) == 0, "there is no /usr/bin/chromium; make deps-test installs it"))
 struct DashboardTests {
     private static let script = Repository.path("Tests/Browser/dashboard.py")

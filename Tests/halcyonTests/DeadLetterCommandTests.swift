@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `dead list`, `dead show`, `dead replay` and `dead discard`, on a cluster of `halcyon dev` with one attempt per job.
-@Suite(.devCluster, .serialized) struct DeadLetterCommandTests {
+@Suite(.devCluster, .limitedParallelism, .serialized) struct DeadLetterCommandTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     private func run(_ arguments: [String]) async throws -> Run {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `halcyon dev --demo`, run with nothing but the program.
-@Suite struct DemoTests {
+@Suite(.limitedParallelism) struct DemoTests {
     @Test func writesTheResultsOfSampleJobsToAFolder() async throws {
         let folder = TemporaryFolder("demo")
         let process = try await Executable.start(

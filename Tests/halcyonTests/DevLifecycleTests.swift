@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The log, retries and shutdown of `halcyon dev`.
-@Suite struct DevLifecycleTests {
+@Suite(.limitedParallelism) struct DevLifecycleTests {
     @Test func submitReportsWhyAJobIsRetried() async throws {
         let (folder, waiting) = (TemporaryFolder("retrying"), TemporaryFolder("waiting"))
         // The first retry goes through a topic.

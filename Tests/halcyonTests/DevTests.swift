@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Commands on a cluster of `halcyon dev`.
-@Suite(.devCluster) struct DevTests {
+@Suite(.devCluster, .limitedParallelism) struct DevTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     @Test func submitGetAndRenderAgreeOnKeyAndImage() async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `halcyon health`, as the health check of the container image uses it.
-@Suite struct HealthTests {
+@Suite(.limitedParallelism) struct HealthTests {
     @Test func checksTheWorkerAtItsConfiguredAddress() async throws {
         let (port, unused) = (LoopbackPort.reserve(), LoopbackPort.reserve())
         // The environment variables of the container, which both processes have.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `halcyon preset`, on a cluster of `halcyon dev`.
-@Suite(.devCluster) struct PresetCommandTests {
+@Suite(.devCluster, .limitedParallelism) struct PresetCommandTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     @Test func registersPresetsForJobs() async throws {

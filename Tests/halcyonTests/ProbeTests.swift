@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The health, readiness and metrics of a worker at `http.listen`.
-@Suite struct ProbeTests {
+@Suite(.limitedParallelism) struct ProbeTests {
     private func get(_ port: UInt16, _ path: String) async throws -> HTTPResponse {
         let client = CurlClient()
         let result: Result<HTTPResponse, any Error>

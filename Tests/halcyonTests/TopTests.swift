@@ -166,7 +166,7 @@ import Testing
 }
 
 /// `halcyon top` on a cluster of `halcyon dev`.
-@Suite(.devCluster) struct TopCommandTests {
+@Suite(.devCluster, .limitedParallelism) struct TopCommandTests {
     private var cluster: DevClusterFixture { DevClusterFixture.current }
 
     @Test func showsTheCluster() async throws {

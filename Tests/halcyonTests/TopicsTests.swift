@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// `halcyon topics` on Apache Kafka.
-@Suite(.sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) struct TopicsTests {
+@Suite(.limitedParallelism, .sharedApacheKafka, .enabled(if: ApacheKafka.isAvailable)) struct TopicsTests {
     @Test func createsTopicsOnceAndReportsExistingOnes() async throws {
         let prefix = SharedApacheKafka.uniquePrefix()
         let brokers = ["--brokers", try #require(SharedApacheKafka.current).bootstrapServers, "--prefix", prefix]
