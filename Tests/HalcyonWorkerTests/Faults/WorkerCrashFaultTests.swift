@@ -58,11 +58,14 @@ import Testing
 
         try await until("all three workers are registered") { try await registry.entries().count == 3 }
         try await submit("a")
-        try await until("all jobs end") { ended("a").count == 6 }
+        try await until("all jobs end") { Set(ended("a")).count == 6 }
 
-        let owners = try await kafka.owners(
-            of: topics.jobs(.normal), in: WorkerProcess.group(prefix: topics.prefix))
-        #expect(owners.count == 6 && Set(owners.values).count == 3, "\(owners)")
+        let group = WorkerProcess.group(prefix: topics.prefix)
+        try await until("each worker has partitions") {
+            let owners = try await kafka.owners(of: topics.jobs(.normal), in: group)
+            return owners.count == 6 && Set(owners.values).count == 3
+        }
+        let owners = try await kafka.owners(of: topics.jobs(.normal), in: group)
         let others = owners.filter { $0.value != "worker-0" }.keys
         workers[0].send(SIGKILL)
         await workers[0].exit()

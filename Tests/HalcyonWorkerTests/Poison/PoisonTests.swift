@@ -90,7 +90,8 @@ import Testing
             try await cluster.submit(try supervisor.job("hangs", supervisor.crashing(how)))
             let event = try await cluster.events.terminal(of: "hangs", within: Self.timeLimit)
             #expect(event.code == "poison" && event.message.contains("took longer"), "\(event.message)")
-            #expect(supervisor.exits == [.code(70)])
+            // On a slow machine a worker may be stuck for other reasons, too.
+            #expect(!supervisor.exits.isEmpty && supervisor.exits.allSatisfy { $0 == .code(70) })
             // On a slow machine the time of a render process may pass before it calls the processor.
             let calls = supervisor.calls
             #expect(calls.first == "worker" && calls.dropFirst().allSatisfy { $0 == "child" } && calls.count <= 3)
