@@ -69,8 +69,9 @@ import Testing
             BuiltExecutable.path("Chaos"), ["rolling", "--from", "/bin/false"], options: options
         ).exit()
         #expect(exit == .code(2))
-        let lines = errors.withLock { $0 }
-        #expect(lines.contains { $0.contains("worker 0 has ended 5 times before it had started") }, "\(lines)")
+        try await until("the reason is printed: \(errors.withLock { $0 })") {
+            errors.withLock { $0 }.contains { $0.contains("worker 0 has ended 5 times before it had started") }
+        }
     }
 
     @Test func rejectsInvalidArguments() async throws {

@@ -58,7 +58,12 @@ actor SupervisedWorker {
         } catch let timeout as ConditionTimeout {
             say("  \(timeout)")
         }
-        if let failure { throw ChaosError(failure) }
+        if let failure {
+            isWanted = false
+            await keeper?.value
+            failedStarts = (0, "")
+            throw ChaosError(failure)
+        }
     }
 
     /// The reason why the worker cannot be started; nil if it was started, or has not failed often.
@@ -107,7 +112,7 @@ actor SupervisedWorker {
                 if !isWanted { child.send(SIGKILL) }
                 let exit = await child.exit()
                 self.child = nil
-                if isWanted { noteEnd("\(exit)", hadStarted: journal.starts(of: number) > starts) }
+                noteEnd("\(exit)", hadStarted: journal.starts(of: number) > starts)
             } catch {
                 noteEnd("\(error)", hadStarted: false)
             }
@@ -116,7 +121,9 @@ actor SupervisedWorker {
     }
 
     private func noteEnd(_ end: String, hadStarted: Bool) {
+        if hadStarted { failedStarts = (0, "") }
+        guard isWanted else { return }
         journal.noteEnd(end, of: number, at: ledger.now)
-        failedStarts = hadStarted ? (0, "") : (failedStarts.count + 1, end)
+        if !hadStarted { failedStarts = (failedStarts.count + 1, end) }
     }
 }

@@ -54,10 +54,11 @@ final class FaultSchedule: Sendable {
         if let failure = progress.withLock({ $0.failure }) { throw failure }
     }
 
-    private var goesOn: Bool { progress.withLock { !$0.isEnding && $0.made < most } }
+    private var goesOn: Bool { !Task.isCancelled && progress.withLock { !$0.isEnding && $0.made < most } }
 
     private func next(_ numbers: inout SeededNumbers) async {
         try? await Task.sleep(for: .milliseconds(Int.random(in: 200...2500, using: &numbers)))
+        guard goesOn else { return }
         var draw = Int.random(in: 0..<kinds.reduce(0) { $0 + $1.weight }, using: &numbers)
         let kind = kinds.first { kind in
             draw -= kind.weight
@@ -105,6 +106,8 @@ final class FaultSchedule: Sendable {
         do {
             try await fault.begin(environment)
             try await Task.sleep(for: fault.length)
+        } catch is CancellationError {
+            // The run cannot continue.
         } catch {
             failure = FaultError(fault, "injected", error)
         }

@@ -28,6 +28,11 @@ struct JobMix {
         numbers = SeededNumbers(seed: seed)
     }
 
+    /// Puts the next jobs into a new batch.
+    mutating func beginBatch() {
+        count = (count + Self.jobsPerBatch - 1) / Self.jobsPerBatch * Self.jobsPerBatch
+    }
+
     /// Draws the next job.
     mutating func next() -> DraftJob {
         var draw = Int.random(in: 0..<kinds.reduce(0) { $0 + $1.share }, using: &numbers)

@@ -139,8 +139,9 @@ final class Traffic: Sendable {
         try await cancel(draft.id)
     }
 
-    /// Closes the batches of which not all jobs were drawn.
+    /// Closes the batches of which not all jobs were drawn. Later jobs belong to other batches.
     func closeBatches() async throws {
+        state.withLock { $0.mix.beginBatch() }
         let batches = Dictionary(grouping: ledger.sent.compactMap(\.batch), by: \.batch)
         for (batch, jobs) in batches {
             let total = Set(jobs.map(\.index)).count
