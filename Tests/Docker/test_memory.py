@@ -32,9 +32,9 @@ class Memory(unittest.TestCase):
                     cluster.submit([self.job(number) for number in range(ended, ended + count)])
                     ended += count
                 until(f"{mark} jobs are ready", lambda: len(ready(events)) >= mark, 900, 0.5)
-                # Memory of renderings in flight does not count.
+                # Memory of renderings in flight does not count, nor free memory, which a worker returns after five seconds.
                 until("no job is in flight", lambda: worker.metric("halcyon_jobs_in_flight") == 0)
-                time.sleep(2)
+                time.sleep(12)
                 at[mark] = worker.memory
                 figure(f"memory of one worker after {mark} mixed jobs (RssAnon)", f"{mebibytes(at[mark])}; {time.monotonic() - begin:.0f} s")
         # With an allocator that keeps holes, it grows to a multiple (Benchmarks/README.md, Allocators).

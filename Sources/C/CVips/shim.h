@@ -23,7 +23,8 @@ static inline GType cvips_type_blob(void) { return VIPS_TYPE_BLOB; }
 /// Has glibc give pixels back when they are freed. By itself it keeps heaps for each thread, and takes ever larger blocks
 /// from them rather than from the system, so that what the largest pictures needed stays, in holes. Now blocks from 1 MiB on
 /// come from the system, and there is a heap for each processor. With two of them, after 10,000 mixed renderings on two
-/// threads the process is as large as after 1000, and half as large as without (`RenderBenchmark FOLDER memory`).
+/// threads the process is as large as after 1000, and half as large as without (`RenderBenchmark FOLDER memory`, built with
+/// HALCYON_SANITIZER=1, and so without tcmalloc).
 /// It has no effect on tcmalloc, which the program uses (docs/deployment.md), and is for programs with Halcyon's modules
 /// that keep glibc's allocator.
 /// Of what is free at the end of a heap 1 MiB stays: by itself glibc, once it has been told of a threshold, gives back all but

@@ -52,7 +52,7 @@ public struct RenderService: Sendable {
         self.children = children
         self.detector = detector
         self.memory = MemoryBudget(limit: memory)
-        freeMemory = FreeMemory(timers)
+        freeMemory = FreeMemory(timers, inFlight)
     }
 
     /// Renders each variant of a source.
@@ -266,16 +266,20 @@ public struct RenderService: Sendable {
     }
 }
 
-/// Returns free memory to the system when no rendering has ended for a while. tcmalloc keeps it for the next rendering,
-/// which is faster.
+/// Returns free memory to the system when no rendering is in flight and none has ended for a while. tcmalloc keeps it for
+/// the next rendering, which is faster.
 private final class FreeMemory: Sendable {
     private static let delay = Duration.seconds(5)
 
     private let timers: TimerThread
+    private let inFlight: ActiveRenders
     /// The end of the last rendering; nil if all free memory has been returned since.
     private let lastEnd = Lock<ContinuousClock.Instant?>(nil)
 
-    init(_ timers: TimerThread) { self.timers = timers }
+    init(_ timers: TimerThread, _ inFlight: ActiveRenders) {
+        self.timers = timers
+        self.inFlight = inFlight
+    }
 
     func renderingEnded() {
         let isFirst = lastEnd.withLock { last in
@@ -288,8 +292,8 @@ private final class FreeMemory: Sendable {
     private func look(at moment: ContinuousClock.Instant) {
         _ = timers.set(at: moment) { [weak self] in
             guard let self else { return }
-            let next = lastEnd.withLock { last in
-                let next = last.map { $0 + Self.delay }.flatMap { $0 > .now ? $0 : nil }
+            let next = lastEnd.withLock { [isBusy = inFlight.firstLimit != nil] last in
+                let next = isBusy ? .now + Self.delay : last.map { $0 + Self.delay }.flatMap { $0 > .now ? $0 : nil }
                 if next == nil { last = nil }
                 return next
             }
