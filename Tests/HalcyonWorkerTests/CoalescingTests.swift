@@ -108,8 +108,9 @@ import Testing
                 latch.open()
                 let events = try await Self.terminalEvents(30, of: cluster)
                 #expect(events.allSatisfy { $0.kind == "ready" })
-                // On a busy machine a job in flight may come too late to wait for the source.
-                #expect(origin.requests.count < 10)
+                // On a busy machine a job in flight may come too late to wait for the source. Workers that share none
+                // would send three requests.
+                #expect((1...2).contains(origin.requests.count))
             }
         }
         try await origin.stop()
@@ -130,7 +131,7 @@ import Testing
                 let events = try await Self.terminalEvents(40, of: cluster)
                 #expect(events.allSatisfy { $0.kind == "ready" && $0.variant["data"] != nil })
                 // On a busy machine a job in flight may come too late to wait for the result.
-                #expect(origin.requests.count < 13)
+                #expect((1...6).contains(origin.requests.count))
                 #expect(try await cluster.storedKeys().isEmpty)
             }
         }
@@ -169,7 +170,7 @@ import Testing
                 let events = try await Self.terminalEvents(60, of: cluster)
                 #expect(Set(events.map { $0.code ?? "" }) == ["not_found", "unsupported_format"])
                 // On a busy machine a job in flight may come too late to wait for the failure.
-                #expect(origin.requests.count < 20)
+                #expect((2...5).contains(origin.requests.count))
             }
         }
         try await origin.stop()

@@ -61,11 +61,10 @@ import Testing
         try await until("all jobs end") { Set(ended("a")).count == 6 }
 
         let group = WorkerProcess.group(prefix: topics.prefix)
-        try await until("each worker has partitions") {
+        let owners = try await firstValue("each worker has partitions") { () async throws -> [Int: String]? in
             let owners = try await kafka.owners(of: topics.jobs(.normal), in: group)
-            return owners.count == 6 && Set(owners.values).count == 3
+            return owners.count == 6 && Set(owners.values).count == 3 ? owners : nil
         }
-        let owners = try await kafka.owners(of: topics.jobs(.normal), in: group)
         let others = owners.filter { $0.value != "worker-0" }.keys
         workers[0].send(SIGKILL)
         await workers[0].exit()
