@@ -45,7 +45,7 @@ final class ChaosEnvironment: Sendable {
     /// The supervised workers. The last one runs only during membership faults.
     let seats: [SupervisedWorker]
     let traffic: Traffic
-    /// What faults affect at the moment.
+    /// The servers and workers that faults affect at the moment.
     let victims = VictimSet()
 
     private let loop: EventLoop
@@ -234,7 +234,7 @@ final class ChaosEnvironment: Sendable {
     }
 }
 
-/// What the faults in progress affect.
+/// The servers and workers that the faults in progress affect.
 final class VictimSet: Sendable {
     private let taken = Lock<Set<Victim>>([])
 
