@@ -103,7 +103,7 @@ final class ChaosEnvironment: Sendable {
 
     /// Starts the workers.
     /// - Throws: ``ChaosError`` if one cannot be started.
-    func fillSeats() async throws {
+    func startWorkers() async throws {
         for supervised in seats.dropLast() { try await supervised.fill() }
     }
 
@@ -141,7 +141,8 @@ final class ChaosEnvironment: Sendable {
     func abortTraffic() async { await producer.abort() }
 
     /// Waits until the run cannot continue.
-    /// - Throws: The reason: sending jobs has failed, a server has exited without a fault, or a worker cannot be started.
+    /// - Throws: The reason: sending jobs has failed, a server has exited without a fault, or a worker cannot be
+    ///   started.
     func waitForFailure() async throws -> Never {
         while true {
             try await Task.sleep(for: .seconds(1))

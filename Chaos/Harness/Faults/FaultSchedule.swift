@@ -77,7 +77,7 @@ final class FaultSchedule: Sendable {
         await inject(fault)
     }
 
-    /// Injects a fault, and releases its victims unless it could not be ended.
+    /// Injects a fault. After a failure its victims stay taken, because they may still be affected.
     private func inject(_ fault: any Fault) async {
         let begin = environment.ledger.now
         do throws(FaultError) {

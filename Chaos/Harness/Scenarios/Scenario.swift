@@ -15,7 +15,7 @@ enum Scenario {
         do {
             result = .success(
                 try await failing(with: environment) {
-                    try await environment.fillSeats()
+                    try await environment.startWorkers()
                     return try await body(environment)
                 })
         } catch {

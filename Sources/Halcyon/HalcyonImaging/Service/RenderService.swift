@@ -266,8 +266,8 @@ public struct RenderService: Sendable {
     }
 }
 
-/// Returns free memory to the system when no rendering is in flight and none has ended for a while. tcmalloc keeps it for
-/// the next rendering, which is faster.
+/// Returns free memory to the system when no rendering is in flight and none has ended for a while. tcmalloc keeps it
+/// for the next rendering, which is faster.
 private final class FreeMemory: Sendable {
     private static let delay = Duration.seconds(5)
 
@@ -292,10 +292,11 @@ private final class FreeMemory: Sendable {
     private func look(at moment: ContinuousClock.Instant) {
         _ = timers.set(at: moment) { [weak self] in
             guard let self else { return }
-            let next = lastEnd.withLock { [isBusy = inFlight.firstLimit != nil] last in
-                let next = isBusy ? .now + Self.delay : last.map { $0 + Self.delay }.flatMap { $0 > .now ? $0 : nil }
-                if next == nil { last = nil }
-                return next
+            let isBusy = inFlight.firstLimit != nil
+            let next: ContinuousClock.Instant? = lastEnd.withLock { last in
+                if let end = isBusy ? .now : last, end + Self.delay > .now { return end + Self.delay }
+                last = nil
+                return nil
             }
             if let next { look(at: next) } else { clinux_release_free_memory() }
         }
