@@ -103,6 +103,14 @@ enum TestImages {
             return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(as: format, options)
         }
     }
+
+    /// A PNG image of one color, which is encoded and decoded quickly.
+    static func plain(width: Int, height: Int) async throws -> [UInt8] {
+        try await blocking {
+            let pixels = [UInt8](repeating: 128, count: width * height * 3)
+            return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(as: .png)
+        }
+    }
 }
 
 /// Returns a variant that fills a display of whole points at one pixel per point.
