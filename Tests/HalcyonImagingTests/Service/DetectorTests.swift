@@ -123,9 +123,7 @@ import Vips
 
     @Test func picturesAreReducedAndUpright() async throws {
         // The detector checks the size and the number of samples.
-        let source = try await blocking { [pixels = [UInt8](repeating: 90, count: 1800 * 600 * 3)] in
-            try Image(pixels: pixels, width: 1800, height: 600, bands: 3).encoded(as: .jpeg)
-        }
+        let source = try await TestImages.plain(.jpeg, width: 1800, height: 600)
         try await Self.with(
             Self.command("boxes", Self.boxes([DetectedBox(x: 0.25, y: 0.5, width: 0.25, height: 0.25)])),
             { $0.longestSide = 90 }

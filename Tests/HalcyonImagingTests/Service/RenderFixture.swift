@@ -104,11 +104,11 @@ enum TestImages {
         }
     }
 
-    /// A PNG image of one color, which is encoded and decoded quickly.
-    static func plain(width: Int, height: Int) async throws -> [UInt8] {
+    /// An image of one color, which is encoded and decoded quickly.
+    static func plain(_ format: Format, width: Int, height: Int) async throws -> [UInt8] {
         try await blocking {
             let pixels = [UInt8](repeating: 128, count: width * height * 3)
-            return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(as: .png)
+            return try Image(pixels: pixels, width: width, height: height, bands: 3).encoded(as: format)
         }
     }
 }

@@ -281,7 +281,7 @@ import Vips
         try await RenderFixture.with({ ($0.memory, $0.restingMemory) = (memory, 1 << 30) }) { fixture in
             var processes: Set<[Int32]> = []
             for height in [1200, 1600, 2000] {
-                let source = try await TestImages.plain(width: 20_000, height: height)
+                let source = try await TestImages.plain(.png, width: 20_000, height: height)
                 _ = try await fixture.service.render(source, [filling(9, 9, as: .png), filling(8, 8, as: .png)])
                 processes.insert(fixture.children.processes)
             }
