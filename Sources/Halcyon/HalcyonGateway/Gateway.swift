@@ -55,19 +55,22 @@ public final class Gateway: Sendable {
     ///   - addresses: IP addresses of this machine and ports; 0 selects a free port.
     ///   - tracer: records the spans of requests that submit jobs. The caller closes its exporter after the gateway
     ///     has been drained.
+    ///   - onEnd: A callback for a fatal error of the producer, after which no job can be accepted any more. The caller
+    ///     is expected to drain the gateway.
     /// - Throws: `HTTPServerError` if it cannot listen on an address; `StorageError` if the result store cannot be
     ///   used; ``KafkaError`` that names a property which librdkafka rejects; ``OpenGatewayError`` if a gateway without
     ///   keys would be reachable from other machines and `isOpen` is not set.
     public static func start(
         _ options: GatewayOptions, on addresses: [(host: String, port: UInt16)], log: Log, metrics: Metrics,
-        tracer: Tracer? = nil
+        tracer: Tracer? = nil, onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }
     ) async throws -> Gateway {
         var access = options.access
         access.hasCompatibleKeys = options.urls.hasKeys
         for address in addresses where !access.allowsListening(on: address.host) {
             throw OpenGatewayError(host: address.host)
         }
-        let producer = try Producer(properties: options.kafka.producer(within: options.jobs.sendTime))
+        let producer = try Producer(
+            properties: options.kafka.producer(within: options.jobs.sendTime), onFatal: onEnd)
         let store: ResultStore?
         do {
             store = try await blocking {

@@ -18,7 +18,7 @@ struct BackgroundServices: Sendable {
     ///   property which librdkafka rejects.
     static func start(
         beside worker: Worker, _ options: WorkerOptions, _ configuration: Configuration, log: Log, metrics: Metrics,
-        onEnd: @escaping @Sendable (KafkaError) -> Void = { _ in }
+        onEnd: @escaping @Sendable (KafkaError) -> Void
     ) async throws -> BackgroundServices {
         let probes = Probes(
             metrics: metrics,

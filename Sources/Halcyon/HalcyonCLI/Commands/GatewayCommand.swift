@@ -54,7 +54,7 @@ enum GatewayCommand: Subcommand {
         do {
             gateway = try await start(
                 options, on: configuration.options.gatewayListen, log: log, metrics: metrics,
-                tracer: tracing?.tracer)
+                tracer: tracing?.tracer, onEnd: { end.yield($0) })
             do {
                 try await probes.listen(on: configuration.options.httpListen, gateway.probes, log)
             } catch {
@@ -78,14 +78,17 @@ enum GatewayCommand: Subcommand {
     }
 
     /// Starts a gateway that listens on all of the given addresses.
+    /// - Parameter onEnd: the callback for a fatal error of its producer.
     /// - Throws: ``ConfigurationError`` if an address or the result store cannot be used, `KafkaError` that names a
     ///   property which librdkafka rejects.
     static func start(
-        _ options: GatewayOptions, on addresses: [HostPort], log: Log, metrics: Metrics, tracer: Tracer?
+        _ options: GatewayOptions, on addresses: [HostPort], log: Log, metrics: Metrics, tracer: Tracer?,
+        onEnd: @escaping @Sendable (KafkaError) -> Void
     ) async throws -> Gateway {
         do {
             let gateway = try await Gateway.start(
-                options, on: addresses.map { ($0.host, $0.port) }, log: log, metrics: metrics, tracer: tracer)
+                options, on: addresses.map { ($0.host, $0.port) }, log: log, metrics: metrics, tracer: tracer,
+                onEnd: onEnd)
             for (address, port) in zip(addresses, gateway.ports) {
                 log.notice("gateway is listening", ["at": "http://\(HostPort(host: address.host, port: port))"])
             }

@@ -75,9 +75,10 @@ enum DevCommand: Subcommand {
         let writer = configuration.logWriter()
         let log = Log(level: configuration.options.logLevel, sink: writer)
         defer { writer.shutdown() }
-        // The cluster ends on a signal, or when redis-server exits, which is the element of the stream.
+        // The cluster ends on a signal, or when one of its parts fails, which is the element of the stream.
         let (ends, end) = AsyncStream<String?>.makeStream()
         StopRequest.listen { end.yield(nil) }
+        let onEnd: @Sendable (KafkaError) -> Void = { end.yield("shutting down after a fatal error: \($0)") }
 
         let demo = arguments[demo] ? try await Demo(in: arguments[output] ?? "halcyon-demo") : nil
         let topics = configuration.topics
@@ -100,14 +101,17 @@ enum DevCommand: Subcommand {
         let metrics = Metrics.ofProgram()
         metrics.readVips()
         let tracing = configuration.traces.map { Tracing($0, log: log, metrics: metrics) }
-        let worker = try await Worker.start(options, log: log, metrics: metrics, tracer: tracing?.tracer) {
+        let onStuck: @Sendable () -> Void = {
             writer.shutdown()
             _exit(ExitCode.stuck.rawValue)
         }
+        let worker = try await Worker.start(
+            options, log: log, metrics: metrics, tracer: tracing?.tracer, onStuck: onStuck, onEnd: onEnd)
         let companions = try await BackgroundServices.start(
-            beside: worker, options, configuration, log: log, metrics: metrics)
+            beside: worker, options, configuration, log: log, metrics: metrics, onEnd: onEnd)
         let gateway = try await startGateway(
-            gatewayOptions, configuration, beside: options, log: log, metrics: metrics, tracer: tracing?.tracer)
+            gatewayOptions, configuration, beside: options, log: log, metrics: metrics, tracer: tracing?.tracer,
+            onEnd: onEnd)
         await worker.ready()
         await companions.notifier.ready()
         await gateway.ready()
@@ -157,7 +161,7 @@ enum DevCommand: Subcommand {
     /// example by another `halcyon dev`, the gateway uses a free port and says so.
     private static func startGateway(
         _ options: GatewayOptions, _ configuration: Configuration, beside worker: WorkerOptions, log: Log,
-        metrics: Metrics, tracer: Tracer?
+        metrics: Metrics, tracer: Tracer?, onEnd: @escaping @Sendable (KafkaError) -> Void
     ) async throws -> Gateway {
         var options = options
         (options.kafka, options.redis) = (worker.kafka, worker.redis)
@@ -165,7 +169,7 @@ enum DevCommand: Subcommand {
         let listenAddresses = configuration.options.gatewayListen
         do {
             return try await GatewayCommand.start(
-                options, on: listenAddresses, log: log, metrics: metrics, tracer: tracer)
+                options, on: listenAddresses, log: log, metrics: metrics, tracer: tracer, onEnd: onEnd)
         } catch let error as ConfigurationError {
             guard error.isAddressInUse, configuration.settings.origin(of: \.gatewayListen) == .builtIn else {
                 throw error
@@ -174,7 +178,7 @@ enum DevCommand: Subcommand {
             Console.complain("port \(ports) is in use; the gateway uses a free one")
             return try await GatewayCommand.start(
                 options, on: listenAddresses.map { HostPort(host: $0.host, port: 0) }, log: log, metrics: metrics,
-                tracer: tracer)
+                tracer: tracer, onEnd: onEnd)
         }
     }
 
