@@ -15,7 +15,7 @@ struct KafkaOutageTests {
         let sink: RecordingLogSink
         let origin: RawOrigin
 
-        /// Runs `body` beside a worker.
+        /// Runs `body` beside a supervised worker.
         /// - Parameter isKilled: True if the broker is killed before the worker is started.
         static func with(isKilled: Bool = false, _ body: (KafkaOutageFixture) async throws -> Void) async throws {
             let origin = try SampleImages.origin()
@@ -25,15 +25,35 @@ struct KafkaOutageTests {
                 if isKilled { await kafka.kill() }
                 let fixture = KafkaOutageFixture(
                     kafka: kafka, cluster: cluster, sink: RecordingLogSink(), origin: origin)
-                var options = cluster.options
-                options.kafka = KafkaProperties(
-                    brokers: kafka.bootstrapServers, properties: ["session.timeout.ms": "6000"])
-                let worker = try await Worker.start(
-                    options, log: Log(level: .info, sink: fixture.sink), metrics: Metrics())
-                try await body(fixture)
-                #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
+                let (errors, error) = AsyncStream<KafkaError>.makeStream()
+                async let supervised: Void = fixture.superviseWorker(errors) { error.yield($0) }
+                let result: Result<Void, any Error>
+                do { result = .success(try await body(fixture)) } catch { result = .failure(error) }
+                error.finish()
+                try await supervised
+                try result.get()
             }
             try await origin.stop()
+        }
+
+        /// Runs a worker until the stream of its fatal errors ends. After each error it is replaced, as systemd or
+        /// Kubernetes would do.
+        ///
+        /// If a broker crashes while several produce requests are in flight, the idempotent producer of librdkafka
+        /// before 2.3 may end with OUT_OF_ORDER_SEQUENCE_NUMBER (https://github.com/confluentinc/librdkafka/pull/4438).
+        private func superviseWorker(
+            _ errors: AsyncStream<KafkaError>, onEnd: @escaping @Sendable (KafkaError) -> Void
+        ) async throws {
+            var options = cluster.options
+            options.kafka = KafkaProperties(
+                brokers: kafka.bootstrapServers, properties: ["session.timeout.ms": "6000"])
+            let log = Log(level: .info, sink: sink)
+            var worker = try await Worker.start(options, log: log, metrics: Metrics(), onEnd: onEnd)
+            for await _ in errors {
+                _ = await worker.shutdown(gracePeriod: .seconds(60))
+                worker = try await Worker.start(options, log: log, metrics: Metrics(), onEnd: onEnd)
+            }
+            #expect(await worker.shutdown(gracePeriod: .seconds(60)) == 0)
         }
 
         /// Submits one job for each id, without waiting for acknowledgements in between.
