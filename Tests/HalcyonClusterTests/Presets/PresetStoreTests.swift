@@ -242,6 +242,19 @@ import Testing
         }
     }
 
+    /// All processes may be restarted before the next load.
+    @Test func catalogRestoresLostPresetsWhenItCloses() async throws {
+        try await withStore { store, redis, _ async throws in
+            _ = try await store.put(preset(1))
+            _ = try await store.put(preset(2))
+            let catalog = PresetCatalog([], store, log: .silent)
+            try await catalog.reload()
+            _ = try await redis.send("FLUSHALL")
+            await catalog.close()
+            #expect(try await store.entries()["card"]?.version == 2)
+        }
+    }
+
     @Test func presetsMayBeLostOnlyForAWhile() async throws {
         try await withStore { store, _, _ async throws in
             let young = PresetCatalog([], store, restorationTime: .seconds(3600), log: .silent)

@@ -8,8 +8,11 @@ import Telemetry
 ///
 /// Copies are replaced when a control message announces a change, every ten seconds, and when a job names a preset that
 /// is unknown or too old. While Redis is unavailable the copies remain. Presets that Redis has lost are stored there
-/// again: they lack even the version that deleted ones leave.
+/// again, at the latest when the process ends: they lack even the version that deleted ones leave.
 public final class PresetCatalog: Sendable {
+    /// The time that the last load may take.
+    private static let closeTimeout = Duration.seconds(2)
+
     /// The presets of the settings, by name. They take precedence.
     private let fixed: [String: Preset]
     private let store: PresetStore
@@ -64,8 +67,17 @@ public final class PresetCatalog: Sendable {
     /// - Throws: `RedisError`.
     public func reload() async throws(RedisError) { try await refresher.refresh(load) }
 
-    /// Ends the loads.
-    public func close() async { await refresher.close() }
+    /// Ends the loads, with a last one. Otherwise a restart of all processes, soon after Redis has lost its data, would
+    /// lose the presets.
+    public func close() async {
+        await refresher.close()
+        guard registered.withLock({ !$0.isEmpty }) else { return }
+        await withTimeout(Self.closeTimeout) { [self] in
+            if let error = await load() {
+                log.warning("could not check whether Redis still has the registered presets", ["error": "\(error)"])
+            }
+        }
+    }
 
     private func load() async -> RedisError? {
         do throws(RedisError) {
