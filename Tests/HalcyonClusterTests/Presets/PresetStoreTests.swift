@@ -213,15 +213,15 @@ import Testing
         #expect((1...2).contains(count))
     }
 
-    /// Redis may have no persistence.
-    @Test func catalogRestoresPresetsThatRedisLost() async throws {
+    /// Redis may have no persistence, and all processes may be restarted before the next load.
+    @Test(arguments: [false, true]) func catalogRestoresPresetsThatRedisLost(whenItCloses: Bool) async throws {
         try await withStore { store, redis, _ async throws in
             _ = try await store.put(preset(1))
             _ = try await store.put(preset(2))
             let catalog = PresetCatalog([], store, log: .silent)
             try await catalog.reload()
             _ = try await redis.send("FLUSHALL")
-            try await catalog.reload()
+            if whenItCloses { await catalog.close() } else { try await catalog.reload() }
             #expect(catalog["card"]?.version == 2)
             #expect(try await store.entries()["card"]?.version == 2)
         }
@@ -239,19 +239,6 @@ import Testing
             try await catalog.reload()
             #expect(catalog.all.map(\.name) == ["card", "list", "new"])
             #expect(Set(try await store.entries().keys) == ["card", "list", "new"])
-        }
-    }
-
-    /// All processes may be restarted before the next load.
-    @Test func catalogRestoresLostPresetsWhenItCloses() async throws {
-        try await withStore { store, redis, _ async throws in
-            _ = try await store.put(preset(1))
-            _ = try await store.put(preset(2))
-            let catalog = PresetCatalog([], store, log: .silent)
-            try await catalog.reload()
-            _ = try await redis.send("FLUSHALL")
-            await catalog.close()
-            #expect(try await store.entries()["card"]?.version == 2)
         }
     }
 
