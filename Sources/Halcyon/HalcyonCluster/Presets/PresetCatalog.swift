@@ -67,8 +67,8 @@ public final class PresetCatalog: Sendable {
     /// - Throws: `RedisError`.
     public func reload() async throws(RedisError) { try await refresher.refresh(load) }
 
-    /// Ends the loads, with a last one. Otherwise a restart of all processes, soon after Redis has lost its data, would
-    /// lose the presets.
+    /// Ends the periodic loads, and loads the presets once more. Otherwise a restart of all processes, soon after Redis
+    /// has lost its data, would lose the presets.
     public func close() async {
         await refresher.close()
         guard registered.withLock({ !$0.isEmpty }) else { return }
